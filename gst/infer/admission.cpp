@@ -11,15 +11,15 @@ namespace vartml::gst::infer {
 
 InferenceStatus Gates::decide(GstBuffer* buffer, const GstSegment& segment, unsigned interval,
                               unsigned adapted, bool skip_late) {
-    const bool turn = since_turn_ == 0 || since_turn_ >= adapted;
-    const bool wanted = since_turn_ == 0 || since_turn_ % interval == 0;
-    since_turn_ = turn ? 1 : since_turn_ + 1;
     // What fills a gap may have no picture. One that has is a picture like others: those that
     // videorate and livesync repeat are flagged, too.
     const bool empty =
         GST_BUFFER_FLAG_IS_SET(buffer, GST_BUFFER_FLAG_GAP) && gst_buffer_get_size(buffer) == 0;
     if (empty || GST_BUFFER_FLAG_IS_SET(buffer, GST_BUFFER_FLAG_CORRUPTED))
-        return InferenceStatus::skipped_flag;
+        return InferenceStatus::skipped_flag;  // the next frame has its turn
+    const bool turn = since_turn_ == 0 || since_turn_ >= adapted;
+    const bool wanted = since_turn_ == 0 || since_turn_ % interval == 0;
+    since_turn_ = turn ? 1 : since_turn_ + 1;
     if (!turn) return wanted ? InferenceStatus::skipped_slo : InferenceStatus::skipped_interval;
     if (skip_late && GST_CLOCK_TIME_IS_VALID(earliest_) && GST_BUFFER_PTS_IS_VALID(buffer) &&
         segment.format == GST_FORMAT_TIME) {

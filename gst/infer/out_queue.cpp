@@ -31,6 +31,7 @@ void OutQueue::reset() {
     admission_.reset();
     eos_ = refusing_ = dropping_ = false;
     frames_ = inferring_ = 0;
+    ++flushes_;
 }
 
 void OutQueue::open() {
@@ -97,8 +98,8 @@ bool OutQueue::put_event(GstEvent* event) {
     entry.object = GST_MINI_OBJECT_CAST(event);
     push(std::move(entry));
     lock.unlock();
-    // No frame will come that fills the last batch.
-    if (type == GST_EVENT_EOS) hurry();
+    // No frame will come that fills the last batch, or none before the next seek.
+    if (type == GST_EVENT_EOS || type == GST_EVENT_SEGMENT_DONE) hurry();
     return true;
 }
 
@@ -218,8 +219,11 @@ void OutQueue::drop(bool keep_sticky) {
     std::vector<Entry> dropped;
     {
         std::unique_lock lock(context_.signal->mutex);
-        // By a streaming thread whose frame no task serves.
-        context_.signal->changed.wait(lock, [this] { return !serving_; });
+        // By a streaming thread whose frame no task serves. A seek in the midst of a push flushes
+        // from the thread that pushes, which waits for no one: what it serves is over.
+        const auto own = std::this_thread::get_id();
+        context_.signal->changed.wait(lock, [&] { return !serving_ || serving_thread_ == own; });
+        serving_ = false;
         while (!queue_.empty()) dropped.push_back(queue_.pop());
     }
     abandon_flying();
@@ -277,6 +281,8 @@ void OutQueue::serve_head(std::unique_lock<std::mutex>& lock) {
     Entry entry = queue_.pop();
     const bool done = entry.done();
     serving_ = true;
+    serving_thread_ = std::this_thread::get_id();
+    const guint64 flushes = flushes_;
     query_active_ = entry.kind == Entry::Kind::query;
     lock.unlock();
 
@@ -303,6 +309,10 @@ void OutQueue::serve_head(std::unique_lock<std::mutex>& lock) {
 
     entry.plan.reset();  // once it is not counted its model may go
     lock.lock();
+    if (flushes != flushes_) {  // nothing of before counts
+        context_.signal->changed.notify_all();
+        return;
+    }
     serving_ = false;
     if (frame) {
         --frames_;

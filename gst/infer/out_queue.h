@@ -2,6 +2,7 @@
 // The way out, in order: the task of the src pad waits for the head of the queue; who serves the
 // head collects what came out of the runs and pushes.
 #pragma once
+#include <thread>
 #include <vector>
 
 #include "gst/infer/admission.h"
@@ -91,6 +92,8 @@ private:
     Ring<Entry> queue_;
     std::condition_variable queued_;  // the task waits here for the first entry, and for the flow
     bool serving_ = false;            // an entry is on its way downstream
+    std::thread::id serving_thread_;  // by whom
+    guint64 flushes_ = 0;
     GstFlowReturn flow_ = GST_FLOW_FLUSHING;
     unsigned frames_ = 0;        // between chain and push
     unsigned inferring_ = 0;     // with requests: of these, and those that have left before

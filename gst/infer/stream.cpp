@@ -129,6 +129,7 @@ gboolean Stream::sink_event(GstEvent* event) {
         const gboolean result = gst_pad_push_event(context_.src, event);
         out_.drop(true);
         motion_.stop();
+        context_.tracks.clear();
         gst_segment_init(&segment_, GST_FORMAT_UNDEFINED);
         loader_.interrupt(false);
         out_.resume();
@@ -321,6 +322,9 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     }
     frame.reset();
     if (prepared != Prepared::yes) {
+        if (context_.settings.reinfers())
+            for (const FrameRegion& region : regions_)
+                if (region.track) context_.tracks.failed(region.track);
         entry.release_requests();
         entry.status = InferenceStatus::failed;
     }

@@ -228,6 +228,44 @@ TEST_F(InferFlow, CapsChangeBehindTheFramesInFlight) {
     }
 }
 
+// As of an application that seeks where it gets a frame: the thread that pushes is the one that
+// flushes.
+TEST_F(InferFlow, AFlushInTheMidstOfAPushWaitsForNobody) {
+    for (const char* depth : {"1", "3"}) {
+        GstElement* element = make_infer();
+        gst_util_set_object_arg(G_OBJECT(element), "async-depth", depth);
+        InferHarness t(element);
+        struct Once {
+            GstPad* sink;
+            bool begun = false;
+            std::atomic<bool> done = false;
+        } once{gst_element_get_static_pad(element, "sink")};
+        GstPad* src = gst_element_get_static_pad(element, "src");
+        gst_pad_add_probe(
+            src, GST_PAD_PROBE_TYPE_BUFFER,
+            [](GstPad*, GstPadProbeInfo*, gpointer data) {
+                auto& one = *static_cast<Once*>(data);
+                if (std::exchange(one.begun, true)) return GST_PAD_PROBE_OK;
+                EXPECT_TRUE(gst_pad_send_event(one.sink, gst_event_new_flush_start()));
+                EXPECT_TRUE(gst_pad_send_event(one.sink, gst_event_new_flush_stop(TRUE)));
+                one.done = true;
+                return GST_PAD_PROBE_DROP;
+            },
+            &once, nullptr);
+        (void)t.push(0);
+        while (!once.done) std::this_thread::yield();
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        ASSERT_TRUE(gst_harness_push_event(t.h, gst_event_new_segment(&segment)));
+        for (unsigned n = 100; n < 105; ++n) {
+            ASSERT_EQ(t.push(n), GST_FLOW_OK);
+            EXPECT_EQ(t.pull_out().offset, n);
+        }
+        gst_object_unref(src);
+        gst_object_unref(once.sink);
+    }
+}
+
 TEST_F(InferFlow, FlushWorksWithAnyNumberOfFramesInFlight) {
     for (unsigned pushed = 0; pushed < 6; ++pushed) {
         SCOPED_TRACE(pushed);

@@ -147,6 +147,25 @@ TEST(Gates, SkipAGapWithoutAPicture) {
     gst_buffer_unref(buffer);
 }
 
+// It costs no more than itself.
+TEST(Gates, GiveTheTurnOfADamagedFrameToTheNext) {
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    Gates gates;
+    unsigned n = 0;
+    for (const bool damaged : {false, false, false, true, false, false}) {
+        GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 1, nullptr);
+        if (damaged) GST_BUFFER_FLAG_SET(buffer, GST_BUFFER_FLAG_CORRUPTED);
+        constexpr InferenceStatus wanted[] = {
+            InferenceStatus::inferred,         InferenceStatus::skipped_interval,
+            InferenceStatus::skipped_interval, InferenceStatus::skipped_flag,
+            InferenceStatus::inferred,         InferenceStatus::skipped_interval};
+        EXPECT_EQ(gates.decide(buffer, segment, 3, 3, false), wanted[n]) << n;
+        ++n;
+        gst_buffer_unref(buffer);
+    }
+}
+
 TEST(Ring, TakesOutOneAndKeepsTheOrderOfTheOthers) {
     Ring<int> ring;
     for (int i = 0; i < 20; ++i) ring.push(i);

@@ -94,7 +94,8 @@ struct State {
     std::map<guint64, Seen> tracks;
     std::vector<Subject> subjects;
     std::vector<Request> pending;
-    bool checked = false;  // the embeddings that come against the gallery
+    bool checked = false;       // the embeddings that come against the gallery
+    std::string checked_model;  // hash of whose they were
     FrameClock clock;
     CopyNotice copy_notice;
     IdleNotice idle;
@@ -203,6 +204,25 @@ void note_names(GstVartmlGallery* self) {
     self->state->names = std::move(names);
 }
 
+void warn_of_enrolment(GstVartmlGallery* self, const Request& request, const std::string& why) {
+    post_warning(self, "enrol a name",
+                 {.error = {vartml::ErrorCode::invalid_argument,
+                            "'" + request.name + "' is not enrolled: " + why},
+                  .id = "gallery-enrol",
+                  .property = "enrol"});
+}
+
+// The tracks of another stream are others.
+void forget_tracks(GstVartmlGallery* self) {
+    std::erase_if(self->state->pending, [&](const Request& request) {
+        if (request.track)
+            warn_of_enrolment(self, request,
+                              "track " + std::to_string(*request.track) +
+                                  " did not show itself before the stream ended");
+        return request.track.has_value();
+    });
+}
+
 // What the file holds now, where there is one. False after posting an error.
 bool read_file(GstVartmlGallery* self) {
     State& state = *self->state;
@@ -228,6 +248,7 @@ gboolean start(GstBaseTransform* base) {
     if (!read_file(self)) return FALSE;
     GST_INFO_OBJECT(self, "%u vectors in the gallery", static_cast<guint>(state.gallery.vectors()));
     state.tracks.clear();
+    forget_tracks(self);
     state.checked = false;
     state.clock.restart();
     state.copy_notice.restart();
@@ -260,8 +281,10 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     State& state = state_of(base);
     // Another stream counts its tracks anew.
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
-        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP)
+        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
         state.tracks.clear();
+        forget_tracks(GST_VARTML_GALLERY(base));
+    }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_gallery_parent_class)->sink_event(base, event);
 }
 
@@ -321,13 +344,14 @@ void find_subjects(State& state, GstAnalyticsRelationMeta* meta,
 }
 
 // The hash of the model that a frame's embedding is of; "" = not known.
-std::string model_of(GstBuffer* buffer, GstAnalyticsRelationMeta* meta, guint embedding) {
+const std::string& model_of(GstBuffer* buffer, GstAnalyticsRelationMeta* meta, guint embedding) {
+    static const std::string not_known;
     GstAnalyticsMtd mtd;
     for (unsigned i = 0; const Inference* inference = get_inference(buffer, i, &mtd); ++i) {
         if (inference->record && is_related(meta, embedding, mtd.id))
             return inference->record->model_hash;
     }
-    return {};
+    return not_known;
 }
 
 // Of a track the mean of what it looked like, newer frames more.
@@ -349,14 +373,6 @@ void look(State& state, Subject& subject, GstClockTime now) {
     }
     seen.time = now;
     subject.embedding = seen.looks;
-}
-
-void warn_of_enrolment(GstVartmlGallery* self, const Request& request, const std::string& why) {
-    post_warning(self, "enrol a name",
-                 {.error = {vartml::ErrorCode::invalid_argument,
-                            "'" + request.name + "' is not enrolled: " + why},
-                  .id = "gallery-enrol",
-                  .property = "enrol"});
 }
 
 // Enrols who was asked for, as far as this frame shows them. False after posting an error.
@@ -392,7 +408,7 @@ bool enrol(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* 
             return true;
         }
         if (!renew()) return false;
-        const std::string model = model_of(buffer, meta, *who[0]->embedding_id);
+        const std::string& model = model_of(buffer, meta, *who[0]->embedding_id);
         if (auto done = state.gallery.enrol(request.name, model, who[0]->embedding); !done) {
             warn_of_enrolment(self, request, done.error().message);
             return true;
@@ -463,10 +479,14 @@ void name_subjects(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelati
 bool check_model(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* meta) {
     State& state = *self->state;
     for (const Subject& subject : state.subjects) {
-        if (subject.embedding.empty() || state.checked) continue;
+        if (subject.embedding.empty()) continue;
+        const std::string& model = model_of(buffer, meta, *subject.embedding_id);
+        if (state.checked && model == state.checked_model) continue;
+        // Vectors of two models have nothing in common.
+        for (auto& [track, seen] : state.tracks) seen.looks.clear();
         state.checked = true;
-        const auto fits = state.gallery.check(model_of(buffer, meta, *subject.embedding_id),
-                                              subject.embedding.size());
+        state.checked_model = model;
+        const auto fits = state.gallery.check(model, subject.embedding.size());
         if (!fits)
             return post_error(self, "compare embeddings",
                               {.error = fits.error(),

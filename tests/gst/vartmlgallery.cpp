@@ -339,6 +339,26 @@ TEST_F(GalleryElement, RefusesAGalleryOfAnotherModel) {
     EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-model");
 }
 
+// Vectors of two models have nothing in common, whenever the second one comes.
+TEST_F(GalleryElement, RefusesAnotherModelThatTakesOver) {
+    open();
+    set("enrol", "ann");
+    EXPECT_EQ(names({{0, ann}}), "ann 1.00");
+    hash_ = "swapped in";
+    EXPECT_EQ(names({{0, ann}}), "error");
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-model");
+}
+
+// The first track of the next stream is somebody else.
+TEST_F(GalleryElement, EnrolsNoTrackOfAnotherStream) {
+    open();
+    set("enrol", "ann@1");
+    EXPECT_EQ(names({{2, bob}}), "-");
+    gst_harness_push_event(harness_, gst_event_new_stream_start("the next"));
+    EXPECT_EQ(pop(GST_MESSAGE_WARNING), "gallery-enrol");
+    EXPECT_EQ(names({{1, bob}}), "-");
+}
+
 TEST_F(GalleryElement, RefusesAFileThatIsNone) {
     const std::string file = dir_ / "people.txt";
     spill(file, "ann 1 0 0\n");

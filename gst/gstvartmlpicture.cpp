@@ -383,7 +383,9 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
         case GST_EVENT_FLUSH_STOP:
             state.result.reset();
             std::erase_if(state.held, [](GstEvent* held) {
-                if (GST_EVENT_TYPE(held) == GST_EVENT_CAPS) return false;
+                const GstEventType type = GST_EVENT_TYPE(held);
+                if (GST_EVENT_IS_STICKY(held) && type != GST_EVENT_SEGMENT && type != GST_EVENT_EOS)
+                    return false;
                 gst_event_unref(held);
                 return true;
             });
@@ -611,13 +613,14 @@ GstFlowReturn submit_input_buffer(GstBaseTransform* base, gboolean discont, GstB
         ->submit_input_buffer(base, discont, buffer);
 }
 
-// Times and flags, and metadata of the frame in pixels of the picture where it shows all of it.
+// Times and flags, and metadata of the frame: what is of pixels in those of the picture, where it
+// shows all of the frame.
 gboolean copy_metadata(GstBaseTransform* base, GstBuffer* in, GstBuffer* out) {
     State& state = state_of(base);
     gst_buffer_copy_into(out, in,
                          GstBufferCopyFlags(GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS), 0,
                          gsize(-1));
-    if (!state.shown.whole || !state.size.width) return TRUE;
+    const bool whole = state.shown.whole && state.size.width;
     GstVideoInfo from;
     gst_video_info_init(&from);
     from.width = state.size.width, from.height = state.size.height;
@@ -626,10 +629,16 @@ gboolean copy_metadata(GstBaseTransform* base, GstBuffer* in, GstBuffer* out) {
     GstVideoMetaTransform scale = {&from, &state.out};
     const GQuark type = gst_video_meta_transform_scale_get_quark();
     gpointer iterator = nullptr;
+    GstMetaTransformCopy copy = {FALSE, 0, gsize(-1)};
     while (GstMeta* meta = gst_buffer_iterate_meta(in, &iterator)) {
-        if (meta->info->transform_func &&
-            !gst_meta_api_type_has_tag(meta->info->api, _gst_meta_tag_memory))
-            meta->info->transform_func(out, meta, in, type, &scale);
+        const GType api = meta->info->api;
+        const auto transform = meta->info->transform_func;
+        if (!transform || gst_meta_api_type_has_tag(api, _gst_meta_tag_memory)) continue;
+        if (whole && transform(out, meta, in, type, &scale)) continue;
+        // What is not of pixels, such as time codes, also of a part of the frame.
+        const gchar* const* tags = gst_meta_api_type_get_tags(api);
+        if ((!tags || !*tags) && api != GST_ANALYTICS_RELATION_META_API_TYPE)
+            transform(out, meta, in, _gst_meta_transform_copy, &copy);
     }
     drop_inference_tensors(out);
     return TRUE;

@@ -169,6 +169,11 @@ std::span<const Property<TrackSettings>> Properties::rows() {
     return all;
 }
 
+// Of the two scores that contradict each other, that which is not at its default.
+const char* contradicting(const TrackSettings& settings) {
+    return settings.low_score == TrackSettings().low_score ? "high-score" : "low-score";
+}
+
 void update_settings(GstVartmlTrack* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
@@ -180,7 +185,7 @@ void update_settings(GstVartmlTrack* self) {
             self, "take the new options",
             {.error = {done.error().code, done.error().message + "; the options before stay"},
              .id = "track-scores",
-             .property = "low-score"});
+             .property = contradicting(settings)});
         return;
     }
     state.refuses = false;
@@ -199,8 +204,9 @@ gboolean start(GstBaseTransform* base) {
     State& state = *self->state;
     const TrackSettings settings = copy_settings<Properties>(self);
     if (auto done = vartml::check(settings); !done) {
-        return post_error(self, "track detections",
-                          {.error = done.error(), .id = "track-scores", .property = "low-score"});
+        return post_error(
+            self, "track detections",
+            {.error = done.error(), .id = "track-scores", .property = contradicting(settings)});
     }
     GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     state.tracker = vartml::Tracker(settings);

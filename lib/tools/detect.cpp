@@ -129,7 +129,7 @@ std::string path_of(const std::string& source) {
     constexpr std::string_view local = "file://";
     if (!source.starts_with(local)) return source;
     const size_t root = source.find('/', local.size());
-    if (root == source.npos) return source;
+    if (root == source.npos) return source.substr(local.size());
     std::string path;
     for (size_t i = root; i < source.size(); ++i) {
         unsigned byte = 0;

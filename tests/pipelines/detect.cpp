@@ -239,6 +239,9 @@ TEST_F(Detect, RefusesInOneSentence) {
         {b + "white.webm --json ./boxes.onnx", 2, "--json: is boxes.onnx itself"},
         {b + "white.webm --json names.txt", 2, "--json: is names.txt itself"},
         {b + "file://white.webm --json white.webm", 2, "--json: is white.webm itself"},
+        {b + "file://localhost" + kitchen().path() + "/white%2Ewebm --json white.webm", 2,
+         "white.webm itself"},
+        {b + "rtsp://ann:secret@127.0.0.1:1/cam", 1, "rtsp://127.0.0.1:1/cam: "},
         {b + "white.webm -o new.mp4 --json ./new.mp4", 2, "--json: is ./new.mp4, which -o draws"},
         {b + "white.png -o drawn.mp4", 2, "let it end in .jpg or .png"},
         {b + "white.webm -o drawn.png", 2, "let it end in .mp4, .mkv or .webm"},
@@ -250,6 +253,7 @@ TEST_F(Detect, RefusesInOneSentence) {
     for (const Refusal& r : refusals) {
         const Finished f = detect(r.arguments);
         EXPECT_EQ(f.status, r.status) << r.arguments << ": " << f.err;
+        EXPECT_EQ(f.err.find("secret"), std::string::npos) << f.err;
         const size_t at = f.err.find("ERROR: ");
         ASSERT_NE(at, std::string::npos) << r.arguments << ": " << f.err;
         EXPECT_NE(f.err.find(r.words, at), std::string::npos) << r.arguments << ": " << f.err;

@@ -16,6 +16,7 @@ a pipeline failed, or a record is missing.
 """
 import argparse
 import array
+import collections
 import csv
 import ctypes
 import gc
@@ -214,6 +215,34 @@ class Columns:
         return [{name: column[i] for name, column in self.columns.items()} for i in range(self.count)]
 
 
+def threads_by_name():
+    names = collections.Counter()
+    for thread in os.listdir('/proc/self/task'):
+        try:
+            with open(f'/proc/self/task/{thread}/comm', encoding='utf-8', errors='replace') as f:
+                names[f.read().strip()] += 1
+        except OSError:
+            pass  # ended meanwhile
+    return names
+
+
+class LastingThreads:
+    """How many threads of each name were there all the time, in a minute at a third and in the last one."""
+
+    def __init__(self, seconds):
+        self.begins, self.least = (seconds / 3, max(seconds / 3 + 60, seconds - 60)), [None, None]
+
+    def sample(self, seconds):
+        window = 1 if seconds >= self.begins[1] else 0
+        if self.begins[window] <= seconds < self.begins[window] + 60:
+            now, least = threads_by_name(), self.least[window]
+            self.least[window] = now if least is None else now & least
+
+    def more(self):
+        first, last = self.least
+        return dict(last - first) if first and last else {}
+
+
 def minutes_of(rows):
     """The mean row of each minute; of each sample where there are fewer than twenty minutes."""
     span = 60 if rows[-1]['seconds'] - rows[0]['seconds'] >= 20 * 60 else PERIOD
@@ -274,11 +303,12 @@ def main():
         parts = [PARTS[name](stand) for name in chosen]
         workers = [threading.Thread(target=part.go_on) for part in parts]
         begun = time.monotonic()
-        columns = Columns(options.minutes * 60)
+        columns, lasting = Columns(options.minutes * 60), LastingThreads(options.minutes * 60)
         for worker in workers:
             worker.start()
         while time.monotonic() - begun < options.minutes * 60:
             columns.sample(time.monotonic() - begun)
+            lasting.sample(time.monotonic() - begun)
             time.sleep(PERIOD)
         stand.over.set()
         for worker in workers:
@@ -295,7 +325,7 @@ def main():
     with open(os.path.join(options.out, 'soak.svg'), 'w', encoding='utf-8') as f:
         f.write(picture(rows))
     settled, grows = minutes_of(rows[len(rows) // 3:]), []
-    result = {'minutes': options.minutes, 'steps': steps, 'faults': stand.faults, 'left_mb': left}
+    result = {'minutes': options.minutes, 'steps': steps, 'faults': stand.faults, 'left_mb': left, 'more_threads': lasting.more()}
     print(', '.join(f'{name} {count}' for name, count in steps.items()))
     for name, limit in LIMITS.items():
         k, error = slope(settled, name)
@@ -303,6 +333,8 @@ def main():
         print(f'{name:<12} {settled[0][name]:8.1f} -> {settled[-1][name]:8.1f}   {k:+8.2f} an hour, standard error {error:.2f}')
         if k - 2 * error >= limit:
             grows.append(name)
+    if result['more_threads']:
+        print('threads at the end that were not there at a third: ' + ', '.join(f'{name} {count}' for name, count in result['more_threads'].items()))
     print(f'{left:.1f} MB of heap are in use when all has stopped that were not at the start')
     with open(os.path.join(options.out, 'soak.json'), 'w', encoding='utf-8') as f:
         json.dump(result, f, indent=1)

@@ -262,6 +262,21 @@ const Case cases[] = {
      "graph g\ninput %x : f32[1,6,3,4]\nconst %w : f32[72,5] = {0}\n"
      "%a = Relu %x : f32[1,6,3,4]\n%b = Reshape %a {shape=[1,72]} : f32[1,72]\n%y = MatMul %b, %w "
      ": f32[1,5]\noutput %y\n"},
+    // Beside its channel lie other channels, and no padding.
+    {"conv_of_the_last_channel",
+     "graph g\ninput %x : f32[1,4,16,16]\nconst %w : f32[8,1,3,3] = {0}\n"
+     "%a, %b = Split %x {axis=1, split=[3,1]} : f32[1,3,16,16], f32[1,1,16,16]\n"
+     "%y = Conv %b, %w {pads=[1,1,1,1]} : f32[1,8,16,16]\noutput %y\noutput %a\n"},
+    {"conv_of_a_mirrored_picture",
+     "graph g\ninput %x : f32[1,4,16,16]\nconst %w : f32[8,4,3,3] = {0}\n"
+     "%m = Slice %x {axes=[3], ends=[-1], starts=[15], steps=[-1]} : f32[1,4,16,16]\n"
+     "%y = Conv %m, %w {pads=[1,1,1,1], strides=[2,2]} : f32[1,8,8,8]\noutput %y\n"},
+    {"resize_of_channels_that_stay_as_many",
+     "graph g\ninput %x : f32[1,3,4,4]\n"
+     "%y = Resize %x {coordinate_transformation_mode=\"asymmetric\", mode=\"nearest\", "
+     "antialias=0, cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, "
+     "nearest_mode=\"floor\", scales=f[1.0,1.2,2.0,2.0], sizes=[1,3,8,8]} : f32[1,3,8,8]\noutput "
+     "%y\n"},
     {"expand",
      "graph g\ninput %x : f32[1,3,1,5]\n%y = Expand %x {shape=[2,3,4,5]} : f32[2,3,4,5]\noutput "
      "%y\n"},

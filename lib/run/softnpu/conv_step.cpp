@@ -129,13 +129,19 @@ Dims conv_strides(const graph::Node& node, const Dims& positions) {
     return strides;
 }
 
+// The kernels step forward through rows and columns.
+static bool has_channels_last(const View& view) {
+    return (view.strides[1] == 1 || view.dims[1] == 1) &&
+           std::ranges::all_of(view.strides, [](int64_t stride) { return stride >= 0; });
+}
+
 bool is_conv_picture(const View& view) {
     return (view.type == DataType::float32 || view.type == DataType::bf16) &&
-           (view.strides[1] == 1 || view.dims[1] == 1);
+           has_channels_last(view);
 }
 
 bool is_code_picture(const View& view) {
-    return view.type == DataType::uint8 && (view.strides[1] == 1 || view.dims[1] == 1);
+    return view.type == DataType::uint8 && has_channels_last(view);
 }
 
 kernels::Element element_of(const View& view) {
@@ -146,7 +152,7 @@ kernels::Element element_of(const View& view) {
 View conv_source(Lowering& lowering, graph::ValueId id, DataType type) {
     const View& view = lowering.view(id);
     if (is_conv_picture(view)) return view;
-    const auto padded = lowering.is_border_input(view) ? with_padding_channels(view) : std::nullopt;
+    const auto padded = lowering.is_whole_input(view) ? with_padding_channels(view) : std::nullopt;
     if (!padded) return lowering.dense(id, channels_last(4), type);
     const View copy = lowering.dense(*padded, channels_last(4), type, lowering.value(id).name);
     return slice(copy, 1, 0, view.dims[1], 1);

@@ -35,7 +35,7 @@ View convolution_source(Lowering& lowering, const graph::Node& node, int64_t gro
     const graph::ValueId id = node.inputs[0];
     const View& view = lowering.view(id);
     const Order order = channels_last(view.dims.size());
-    if (groups == 1 && lowering.is_border_input(view)) {
+    if (groups == 1 && lowering.is_whole_input(view)) {
         if (const auto padded = with_padding_channels(view)) {
             return lowering.dense(*padded, order, lowering.compute(node), lowering.value(id).name);
         }

@@ -138,7 +138,7 @@ Result<void> lower_quantise(Lowering& lowering, const Node& node) {
             emit_quantise(lowering, from, to, coding, node.name);
     };
     if (const auto padded = with_padding_channels(src);
-        padded && lowering.is_border_input(src) && codings.each.size() <= 1) {
+        padded && lowering.is_whole_input(src) && codings.each.size() <= 1) {
         // One block of memory with its padding channels, whose codes no weight looks at.
         View dst = lowering.new_buffer(lowering.stored_type(out), padded->dims, channels_last(4));
         emit(*padded, dst, computed ? Coding{} : codings.each[0]);

@@ -465,8 +465,10 @@ View Lowering::scratch_view(size_t size) {
     return View{plan_.scratch_buffer, DataType::uint8, 0, {elements}, {1}};
 }
 
-bool Lowering::is_border_input(const View& view) const {
-    return plan_.buffers[static_cast<size_t>(view.buffer)].place == Place::input;
+bool Lowering::is_whole_input(const View& view) {
+    return plan_.buffers[static_cast<size_t>(view.buffer)].place == Place::input &&
+           std::ranges::any_of(graph().inputs,
+                               [&](graph::ValueId id) { return this->view(id) == view; });
 }
 
 const std::byte* Lowering::constant_data(const View& view) {

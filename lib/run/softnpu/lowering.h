@@ -126,7 +126,9 @@ public:
     void copy_unless_there(const View& src, const View& dst, std::string_view name);
     // Memory that a step may use during its run; shared by all steps.
     View scratch_view(size_t size_bytes);
-    bool is_border_input(const View& view) const;
+    // Whether it is a whole input of the program, as it lies in the caller's memory: what is beside
+    // its channels there is padding, and no channel of another part.
+    bool is_whole_input(const View& view);
     // First byte of a view of a constant buffer.
     const std::byte* constant_data(const View& view);
 

@@ -56,6 +56,10 @@ bool takes_resize(const Graph& graph, const Node& node) {
     const auto& from = graph.value(node.inputs[0]).type.shape;
     const auto& to = graph.value(node.outputs[0]).type.shape;
     if (has_codes(graph, node) && node.get("mode", "nearest") != "nearest") return false;
+    // An axis may keep its size by rounding and be resampled all the same.
+    const auto scales = node.get("scales", std::vector<float>{});
+    for (size_t axis = 0; axis < std::min<size_t>(2, scales.size()); ++axis)
+        if (scales[axis] != 1 && from.size() == 4 && from[axis] != 1) return false;
     return node.get("mode", "nearest") != "cubic" && coordinates != "tf_crop_and_resize" &&
            node.get("antialias", int64_t{0}) == 0 && from.size() == 4 && from[0] == to[0] &&
            from[1] == to[1];

@@ -66,10 +66,12 @@ GstBuffer* ResultWriter::make_writable(GstBuffer* buffer) {
         gst_buffer_unref(buffer);
         return nullptr;
     }
+    // Who else had it, such as a thread of a decoder, may have let it go meanwhile: then it is
+    // given back itself.
     GstBuffer* copy = nullptr;
     bool copied = false;
     prepare_writable(buffer, &copy, copied);
-    gst_buffer_unref(buffer);
+    if (copy != buffer) gst_buffer_unref(buffer);
     return copy;
 }
 

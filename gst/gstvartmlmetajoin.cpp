@@ -25,6 +25,7 @@
 #include <chrono>
 
 #include "gst/join/joint.h"
+#include "gst/metadata/inference.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/picture_info.h"
@@ -41,7 +42,8 @@ struct State {
     JoinSettings settings;  // guarded by the object lock
     Joint joint;
     GstPad *main_pad = nullptr, *meta_pad = nullptr, *src_pad = nullptr;  // never changed
-    bool unlinked_warned = false, waiting_warned = false;  // streaming thread of sink_main
+    // streaming thread of sink_main
+    bool unlinked_warned = false, waiting_warned = false, doubled_warned = false;
 };
 
 }  // namespace
@@ -353,6 +355,26 @@ void warn_of_unmatched(GstVartmlMetaJoin* self, GstClockTime distance, GstClockT
                   .property = "tolerance"});
 }
 
+// A result that both branches have is of an inference before they parted: its boxes are there
+// twice.
+void warn_of_doubled(GstVartmlMetaJoin* self, GstBuffer* kept, GstBuffer* main) {
+    if (self->state->doubled_warned) return;
+    for (unsigned i = 0; const Inference* added = get_inference(kept, i); ++i)
+        for (unsigned k = 0; const Inference* there = get_inference(main, k); ++k) {
+            if (added->result_id == 0 || added->result_id != there->result_id) continue;
+            self->state->doubled_warned = true;
+            return post_warning(
+                self, "join metadata",
+                {.error = {vartml::ErrorCode::invalid_argument,
+                           std::string("both branches bring results of model '") +
+                               (added->record ? added->record->model : std::string()) +
+                               "', so its objects are there twice; let the branches part before "
+                               "the first vartmlinfer, and put all of them into that of "
+                               "sink_meta"},
+                 .id = "join-doubled"});
+        }
+}
+
 // No error yet: the pad may come later.
 void warn_of_unlinked(GstVartmlMetaJoin* self) {
     State& state = *self->state;
@@ -428,6 +450,7 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
         if (writable != buffer) gst_buffer_unref(buffer);
         buffer = writable;
         if (copied) count_copy(self);
+        warn_of_doubled(self, kept->metadata.get(), buffer);
         add_metadata(kept->metadata.get(), *geometry, buffer);
     }
     return push_main(self, buffer);

@@ -154,6 +154,23 @@ TEST_F(MetaJoin, TakesTheNearestWithinHalfAFrame) {
     }
 }
 
+// As where the first vartmlinfer is in front of the tee.
+TEST_F(MetaJoin, SaysThatAResultComesByBothBranches) {
+    open();
+    for (const guint64 of_main : {1u, 7u, 7u}) {
+        for (GstHarness* h : {meta_, main_}) {
+            GstBuffer* buffer = frame(GstClockTime(of_main) * step);
+            Inference inference;
+            inference.result_id = h == meta_ ? 7 : of_main;
+            EXPECT_TRUE(add_inference(buffer, inference, 8));
+            EXPECT_EQ(gst_harness_push(h, buffer), GST_FLOW_OK);
+        }
+        gst_buffer_unref(gst_harness_pull(main_));
+        EXPECT_EQ(id_of(GST_MESSAGE_WARNING),
+                  of_main == 7 && stat("frames") == 2 ? "join-doubled" : "");
+    }
+}
+
 TEST_F(MetaJoin, OneMetaFrameServesSeveralPictures) {
     set("tolerance", "100000000");
     open();

@@ -15,9 +15,22 @@ namespace vartml::softnpu {
 namespace {
 
 // Streams of the CPU engine hold no state; one per thread, so that no two threads share one.
+// nullptr: there is no memory for one.
 dnnl_stream_t this_thread_stream() {
-    thread_local const dnnl::stream stream(cpu_engine());
-    return stream.get();
+    struct Stream {
+        dnnl_stream_t stream = nullptr;
+        Stream() {
+            if (dnnl_stream_create(&stream, cpu_engine().get(), dnnl_stream_default_flags) !=
+                dnnl_success)
+                stream = nullptr;
+        }
+        Stream(const Stream&) = delete;
+        ~Stream() {
+            if (stream) dnnl_stream_destroy(stream);
+        }
+    };
+    thread_local const Stream own;
+    return own.stream;
 }
 
 }  // namespace
@@ -51,8 +64,9 @@ dnnl::memory::desc descriptor(const View& view) {
     return dnnl::memory::desc(view.dims, onednn_type(view.type), view.strides);
 }
 
-OnednnStep::OnednnStep(std::string description, const std::vector<OnednnCall>& calls)
-    : description_(std::move(description)) {
+OnednnStep::OnednnStep(std::string description, const std::vector<OnednnCall>& calls,
+                       RunState& state)
+    : description_(std::move(description)), state_(&state) {
     for (const OnednnCall& from : calls) {
         Call call{from.primitive, {}, {}};
         for (const OnednnCall::Argument& a : from.arguments) {
@@ -75,13 +89,18 @@ void OnednnStep::run(const Bases& bases, size_t item) noexcept {
         dnnl_memory_set_data_handle(b.memory.get(), now);
         b.last = now;
     }
-    dnnl_primitive_execute(call.primitive.get(), this_thread_stream(),
-                           static_cast<int>(call.exec.size()), call.exec.data());
+    const dnnl_stream_t stream = this_thread_stream();
+    const dnnl_status_t status =
+        stream ? dnnl_primitive_execute(call.primitive.get(), stream,
+                                        static_cast<int>(call.exec.size()), call.exec.data())
+               : dnnl_out_of_memory;
+    if (status != dnnl_success) state_->onednn_status.store(status, std::memory_order_relaxed);
 }
 
 // The primitives are the same, what they are called with is not.
-std::shared_ptr<Step> OnednnStep::for_another_run(RunState&) const {
+std::shared_ptr<Step> OnednnStep::for_another_run(RunState& state) const {
     std::shared_ptr<OnednnStep> other(new OnednnStep(*this));
+    other->state_ = &state;
     for (Call& call : other->calls_) {
         for (size_t i = 0; i < call.bound.size(); ++i) {
             Bound& b = call.bound[i];

@@ -43,7 +43,7 @@ OnednnCall onednn_call(const typename Primitive::primitive_desc& desc, const Vie
 // Executes primitives, one per item.
 class OnednnStep final : public Step {
 public:
-    OnednnStep(std::string description, const std::vector<OnednnCall>& calls);
+    OnednnStep(std::string description, const std::vector<OnednnCall>& calls, RunState& state);
     void run(const Bases& bases, size_t item) noexcept override;
     void share_among(unsigned) override {}
     std::shared_ptr<Step> for_another_run(RunState&) const override;
@@ -65,6 +65,7 @@ private:
     };
     std::string description_;
     std::vector<Call> calls_;
+    RunState* state_;
 };
 
 // oneDNN, and what uses OpenMP beside it, works on the calling thread alone while this object

@@ -349,7 +349,7 @@ void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<Onednn
             what += (a.id == DNNL_ARG_DST ? " -> " : " ") + text(a.view);
         }
     }
-    auto step = std::make_unique<OnednnStep>(std::move(what), calls);
+    auto step = std::make_unique<OnednnStep>(std::move(what), calls, lowering.state());
     step->buffers = std::move(buffers);
     lowering.emit_onednn(std::move(step), node.name);
 }

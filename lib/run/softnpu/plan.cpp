@@ -31,7 +31,9 @@ unsigned threads_worth(std::span<const std::shared_ptr<Step>> steps, uint32_t fr
 
 Plan Plan::for_another_run() const {
     Plan other;
-    *other.state = *state;
+    other.state->shapes = state->shapes;
+    other.state->input_shapes = state->input_shapes;
+    other.state->output_shapes = state->output_shapes;
     other.buffers = buffers;
     other.owners = owners;
     other.scratch_bytes = scratch_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lowered program: buffers with lifetimes and the steps that run over them in order.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -142,6 +143,8 @@ struct RunState {
     std::vector<cpu::Shape> shapes;  // of data-dependent values
     // The first step that rejected its data; general steps behind it do nothing.
     std::optional<Error> error;
+    // What oneDNN refused, by any thread of the run: it takes memory of its own. 0: nothing.
+    std::atomic<int> onednn_status{0};
     std::vector<int32_t> input_shapes, output_shapes;  // of the border: index into shapes, or -1
 };
 

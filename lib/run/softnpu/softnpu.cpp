@@ -247,8 +247,15 @@ Result<void> FrameGroup::run(const device::Run& run) noexcept {
     shared_[frames - 1]->run(recorder);
     if (recorder) recorder->end();
     if (run.shapes) give_shapes(*run.shapes);
-    for (size_t i = 0; i < frames; ++i)
-        if (RunState& state = lanes_[i]->state(); state.error) return std::move(*state.error);
+    for (size_t i = 0; i < frames; ++i) {
+        RunState& state = lanes_[i]->state();
+        if (state.error) return std::move(*state.error);
+        if (const int status = state.onednn_status.load(std::memory_order_relaxed))
+            return status == dnnl_out_of_memory
+                       ? Error{ErrorCode::out_of_memory, {}}
+                       : Error{ErrorCode::device,
+                               "oneDNN refused a step with status " + std::to_string(status)};
+    }
     return {};
 }
 
@@ -318,6 +325,7 @@ void Lane::bind(std::span<const void* const> inputs, std::span<void* const> outp
         bases_[output_buffers_[i]] = static_cast<std::byte*>(outputs[i]);
     }
     plan_.state->error.reset();
+    plan_.state->onednn_status.store(0, std::memory_order_relaxed);
 }
 
 std::string Lane::describe() const {

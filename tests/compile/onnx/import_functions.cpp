@@ -2,8 +2,6 @@
 // Functions that a model brings along.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/compile/onnx/import_fixture.h"
 
 namespace vartml::onnx {

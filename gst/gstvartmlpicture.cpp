@@ -385,8 +385,7 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
             std::erase_if(state.held, [](GstEvent* held) {
                 const GstEventType type = GST_EVENT_TYPE(held);
                 const bool sticky = (gst_event_type_get_flags(type) & GST_EVENT_TYPE_STICKY) != 0;
-                if (sticky && type != GST_EVENT_SEGMENT && type != GST_EVENT_EOS)
-                    return false;
+                if (sticky && type != GST_EVENT_SEGMENT && type != GST_EVENT_EOS) return false;
                 gst_event_unref(held);
                 return true;
             });

@@ -17,7 +17,8 @@ Result<Types> infer_late(const Graph& graph, const Node& node) {
         types.push_back(id == none ? Type() : graph.value(id).type);
     return types;
 }
-constexpr OpInfo late_op{late_kind, 1, -1, 1, -1, "*", infer_late, count_none, nullptr};
+constexpr OpInfo late_op{late_kind, 1,          -1,         1,       -1,
+                         "*",       infer_late, count_none, nullptr, Trait::internal};
 
 // The types are what the importer found out.
 Result<Types> infer_onnxruntime(const Graph& graph, const Node& node) {
@@ -39,9 +40,16 @@ Result<Types> infer_onnxruntime(const Graph& graph, const Node& node) {
     }
     return types;
 }
-constexpr OpInfo onnxruntime_op{
-    onnxruntime_kind, 1,      -1, 1, -1, "data_dependent:i types:ss* why:s", infer_onnxruntime,
-    count_output,     nullptr};
+constexpr OpInfo onnxruntime_op{onnxruntime_kind,
+                                1,
+                                -1,
+                                1,
+                                -1,
+                                "data_dependent:i types:ss* why:s",
+                                infer_onnxruntime,
+                                count_output,
+                                nullptr,
+                                Trait::internal};
 
 // Operators of ONNX that canonicalise() makes others of.
 constexpr OpInfo upsample_op{"Upsample", 1,

@@ -91,6 +91,7 @@ enum class Trait : uint32_t {
     sized_by_2 = 1U << 26,     // of input 2 and those behind it
     keeps_rank = 1U << 27,     // of input 0
     keeps_shape = 1U << 28,    // of input 0, whatever the parameters
+    internal = 1U << 29,       // ours alone: no model brings it
 };
 struct Traits {
     uint32_t bits = 0;

@@ -699,7 +699,8 @@ constexpr OpInfo rows[] = {
                return p.gamma * (x < 0 ? p.alpha * std::expm1(x) : x);
            }>),
     of_one("Shrink", "bias:f=0 lambd:f=0.5", real<shrink, Numbers>),
-    of_one("SiLU", "", real<[](double x) { return x * sigmoid(x); }>, Trait::activation),
+    of_one("SiLU", "", real<[](double x) { return x * sigmoid(x); }>,
+           Trait::activation | Trait::internal),
     of_one("Sigmoid", "", real<sigmoid>, Trait::activation | Trait::never_negative),
     of_one("Sign", "", unary<Numbers, [](auto x) { return sign(x); }>),
     of_one("Sin", "", real<[](double x) { return std::sin(x); }>, Trait::exact_0),

@@ -430,7 +430,7 @@ namespace {
 
 constexpr OpInfo rows[] = {
     {"PictureInput", 1, 1, 1, 1, "layout:s*|NCHW|NHWC mean:fs* scale:fs*", infer_picture_input,
-     count_output, cpu::run_picture_input},
+     count_output, cpu::run_picture_input, Trait::internal},
     {"RoiAlign", 3, 3, 1, 1,
      "coordinate_transformation_mode:s=half_pixel|output_half_pixel mode:s=avg|max "
      "output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1",

@@ -12,8 +12,6 @@
 #include "lib/compile/onnx/check.h"
 #include "lib/compile/onnx/lower.h"
 #include "lib/graph/kernel.h"
-#include "lib/graph/late.h"
-#include "lib/graph/onnxruntime.h"
 #include "lib/graph/ops.h"
 #include "lib/model/target.h"
 
@@ -137,8 +135,7 @@ void put_cpu() {
         join(names) + ".\n");
     names.clear();
     for (const graph::OpInfo& op : graph::all_ops())
-        if (!cpu::find_kernel(op.kind) && op.kind != graph::late_kind &&
-            op.kind != graph::onnxruntime_kind)
+        if (!cpu::find_kernel(op.kind) && !graph::has_trait(op.kind, graph::Trait::internal))
             names.emplace_back(op.kind);
     if (!names.empty()) put("\nOnly where they fold into a constant: " + join(names) + ".\n");
 }

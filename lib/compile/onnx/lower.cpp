@@ -502,7 +502,9 @@ bool is_microsofts(std::string_view op) {
 using Handler = decltype(LowerRow::handler);
 Handler find_handler(std::string_view domain, std::string_view op) {
     if (const LowerRow* row = find_row(domain, op)) return row->handler;
-    return domain.empty() && !is_microsofts(op) && graph::find_op(op) ? keep : nullptr;
+    const bool is_onnxs = domain.empty() && !is_microsofts(op) && graph::find_op(op) &&
+                          !graph::has_trait(op, graph::Trait::internal);
+    return is_onnxs ? keep : nullptr;
 }
 
 std::string_view kind_of(const pb::AttributeProto& attribute) {

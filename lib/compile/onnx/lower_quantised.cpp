@@ -134,12 +134,15 @@ struct Product {
     ValueId integer_bias = graph::none;  // in units of both scales
 };
 
-// The real numbers of a product of codes.
+// The real numbers of a product of codes, of the type of the scales; computed in f32.
 ValueId real_product(Builder& b, const Product& p) {
+    const DataType type = b.type(p.lhs_scale).data_type;
+    const auto wide = [&](ValueId scale) { return cast_to(b, scale, DataType::float32); };
     ValueId sums = b.emit("MatMulInteger", {p.lhs, p.rhs, p.lhs_zero, p.rhs_zero});
     if (p.integer_bias != graph::none) sums = b.emit("Add", {sums, p.integer_bias});
     const ValueId reals = b.emit("Cast", {sums}, {{"to", std::string("f32")}});
-    return b.emit("Mul", {reals, b.emit("Mul", {p.lhs_scale, p.rhs_scale})});
+    const ValueId scale = b.emit("Mul", {wide(p.lhs_scale), wide(p.rhs_scale)});
+    return cast_to(b, b.emit("Mul", {reals, scale}), type);
 }
 
 ValueId plus(Builder& b, ValueId x, ValueId bias) {

@@ -509,6 +509,14 @@ TEST_F(Import, DecomposesCompositeOperators) {
     const Imported of_halves = good(halves);
     EXPECT_EQ(to_string(of_halves.graph.value(of_halves.graph.outputs[0]).type), "f16[2,2]");
 
+    // Scales of halves make halves.
+    TinyOnnx scaled;
+    scaled.opset("com.microsoft", 1).input("x", {2, 3}, TinyOnnx::uint8);
+    scaled.input("w", {3, 2}, TinyOnnx::int8).input("s", {1}, TinyOnnx::fp16);
+    scaled.node("MatMulIntegerToFloat", {"x", "w", "s", "s"}, {"y"}, {}, "com.microsoft");
+    const Imported product = good(scaled.output("y"));
+    EXPECT_EQ(to_string(product.graph.value(product.graph.outputs[0]).type), "f16[2,2]");
+
     // Zero points that are left out are 0.
     TinyOnnx bare;
     bare.opset("com.microsoft", 1).input("x", {2, 8}).weights("s", {});

@@ -66,6 +66,10 @@ const Refused refused[] = {
      17,
      {},
      "uses Frobnicate (opset 17), which neither the NPU nor the CPU partition runs"},
+    // kinds of ours, which are no operators of ONNX
+    {"SiLU", {"x"}, 17, {}, "uses SiLU (opset 17), which neither"},
+    {"Late", {"x"}, 17, {{"op", std::string("Relu")}}, "uses Late (opset 17), which neither"},
+    {"OnnxRuntime", {"x"}, 17, {}, "uses OnnxRuntime (opset 17), which neither"},
     {"Relu",
      {"x"},
      17,

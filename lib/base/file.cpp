@@ -214,7 +214,7 @@ Result<void> write_new_file(const std::string& path, std::span<const Bytes> piec
     return write_new_file(path, writer_of(path, pieces));
 }
 
-Result<void> replace_file(const std::string& path, const FileWriter& write, Durability durability) {
+Result<StagedFile> StagedFile::create(const std::string& path) {
     std::string temporary;
     Fd fd;
     const auto make = [&fd](const char* name) {
@@ -223,15 +223,31 @@ Result<void> replace_file(const std::string& path, const FileWriter& write, Dura
     };
     if (!with_fresh_name(temporary_stem(path), temporary, make))
         return system_error(path, "create a file beside it", errno);
-    auto written = write(fd.get());
-    if (written && durability == Durability::synced) written = sync_file(fd.get(), path);
-    if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
-        written = system_error(path, "put the file in place", errno);
-    if (!written) ::unlink(temporary.c_str());
-    forget_temporary(temporary);
-    if (!written) return written;
+    return StagedFile(path, std::move(temporary), std::move(fd));
+}
+
+StagedFile::~StagedFile() {
+    if (temporary_.empty()) return;
+    ::unlink(temporary_.c_str());
+    forget_temporary(temporary_);
+}
+
+Result<void> StagedFile::commit(Durability durability) {
+    if (durability == Durability::synced)
+        if (auto synced = sync_file(fd_.get(), path_); !synced) return synced;
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+        return system_error(path_, "put the file in place", errno);
+    forget_temporary(temporary_);
+    temporary_.clear();
     if (durability == Durability::none) return {};
-    return sync_directory(parent_of(path));
+    return sync_directory(parent_of(path_));
+}
+
+Result<void> replace_file(const std::string& path, const FileWriter& write, Durability durability) {
+    auto staged = StagedFile::create(path);
+    if (!staged) return staged.error();
+    auto written = write(staged->fd());
+    return written ? staged->commit(durability) : written;
 }
 
 Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces,
@@ -247,6 +263,16 @@ Result<void> replace_file(const std::string& path, std::string_view text, Durabi
 Result<void> write_output(const std::string& path, std::string_view text) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return replace_file(path, text);
+    // What standard output or error goes into holds more than this text.
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+        struct stat open{};
+        if (!S_ISREG(info.st_mode) || ::fstat(fd, &open) != 0 || open.st_dev != info.st_dev ||
+            open.st_ino != info.st_ino)
+            continue;
+        std::fflush(nullptr);
+        const Bytes pieces[] = {as_bytes(text)};
+        return write_pieces(fd, path, pieces);
+    }
     if (S_ISREG(info.st_mode)) {
         std::error_code error;
         const std::string place = std::filesystem::canonical(path, error);

@@ -89,6 +89,28 @@ Result<void> write_new_file(const std::string& path, std::span<const Bytes> piec
 // and its readers must notice: for what can be made again.
 enum class Durability { none, synced };
 
+// A file under construction beside its place: `.NAME.tmp-<random>`. The destructor removes what was
+// not put in place.
+class StagedFile {
+public:
+    static Result<StagedFile> create(const std::string& path);
+    StagedFile(StagedFile&& other) noexcept
+        : path_(std::move(other.path_)),
+          temporary_(std::exchange(other.temporary_, {})),
+          fd_(std::move(other.fd_)) {}
+    StagedFile& operator=(StagedFile&&) = delete;
+    ~StagedFile();
+    int fd() const { return fd_.get(); }
+    // Gives the file its name, in place of a file that has it; once.
+    Result<void> commit(Durability durability);
+
+private:
+    StagedFile(const std::string& path, std::string temporary, Fd fd)
+        : path_(path), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
+    std::string path_, temporary_;
+    Fd fd_;
+};
+
 // Writes beside `path`, syncs and renames: afterwards `path` has the old or the new content.
 Result<void> replace_file(const std::string& path, const FileWriter& write,
                           Durability durability = Durability::synced);

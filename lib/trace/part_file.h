@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An output file that is `<path>.part` until it is complete.
+// An output file that has another name until it is complete.
 #pragma once
 #include <string>
 #include <string_view>
@@ -15,9 +15,6 @@ namespace vartml::profiling {
 class PartFile {
 public:
     static Result<PartFile> create(const std::string& path);
-    PartFile(PartFile&& other) noexcept = default;
-    PartFile& operator=(PartFile&&) = delete;
-    ~PartFile();
     // A failed write is kept for commit().
     void write(std::string_view text);
     void write(Bytes bytes) { write(as_text(bytes)); }
@@ -25,11 +22,10 @@ public:
     Result<void> commit();
 
 private:
-    PartFile(Fd fd, const std::string& path) : fd_(std::move(fd)), path_(path) {}
+    PartFile(StagedFile file, const std::string& path) : file_(std::move(file)), path_(path) {}
     void flush();
-    std::string part() const { return path_ + ".part"; }
 
-    Fd fd_;
+    StagedFile file_;
     std::string path_, block_;
     Result<void> written_;
 };

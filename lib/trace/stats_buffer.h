@@ -204,7 +204,7 @@ std::array<uint8_t, 16> boot_id_of_kernel();
 // level or the compilation leaves out.
 std::vector<NotCaptured> missing_of(const Capture& capture, const Descriptor& descriptor);
 
-// Writes `<path>.part` and renames it. Same input, same bytes. Errors: io; invalid_argument for a
+// Writes the file whole or not at all. Same input, same bytes. Errors: io; invalid_argument for a
 // capture that the format does not hold.
 Result<void> write_stats_buffer(const Capture& capture, const BufferContext& context,
                                 const std::string& path);

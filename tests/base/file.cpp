@@ -71,6 +71,47 @@ TEST(WriteOutput, ReplacesAFileWholeAndFeedsWhatIsNone) {
     EXPECT_FALSE(write_output(dir / "none/a", "x"));
 }
 
+// As `--json /dev/stdout >> log` asks for: what the log holds stays, and what follows it, too.
+TEST(WriteOutput, GoesBehindWhatStandardOutputHasWritten) {
+    const TempDir dir;
+    spill(dir / "log", "before\n");
+    std::fflush(stdout);
+    const Fd kept(::dup(STDOUT_FILENO));
+    {
+        const Fd log(::open((dir / "log").c_str(), O_WRONLY | O_APPEND));
+        ASSERT_GE(::dup2(log.get(), STDOUT_FILENO), 0);
+    }
+    std::fputs("a line\n", stdout);
+    const auto done = write_output(dir / "log", "the text\n");
+    std::fputs("another\n", stdout);
+    std::fflush(stdout);
+    ASSERT_GE(::dup2(kept.get(), STDOUT_FILENO), 0);
+    EXPECT_TRUE(done);
+    EXPECT_EQ(slurp(dir / "log"), "before\na line\nthe text\nanother\n");
+    EXPECT_EQ(entries_of(dir.path()), 1U);
+}
+
+// Two of one name do not meet, and what has that name beside it stays.
+TEST(StagedFile, HasANameOfItsOwn) {
+    const TempDir dir;
+    spill(dir / "a.part", "mine");
+    {
+        auto one = StagedFile::create(dir / "a"), other = StagedFile::create(dir / "a");
+        ASSERT_TRUE(one && other);
+        for (auto* file : {&*one, &*other}) {
+            const Bytes pieces[] = {as_bytes(file == &*one ? "one" : "other")};
+            ASSERT_TRUE(write_pieces(file->fd(), dir / "a", pieces));
+        }
+        ASSERT_TRUE(other->commit(Durability::none));
+        EXPECT_EQ(slurp(dir / "a"), "other");
+        ASSERT_TRUE(one->commit(Durability::synced));
+    }
+    EXPECT_EQ(slurp(dir / "a"), "one");
+    EXPECT_EQ(slurp(dir / "a.part"), "mine");
+    (void)StagedFile::create(dir / "a");  // not put in place
+    EXPECT_EQ(entries_of(dir.path()), 2U);
+}
+
 TEST(MappedFile, HoldsTheBytes) {
     const TempDir dir;
     spill(dir / "a", "hello");

@@ -45,6 +45,13 @@ inline void spill(const std::string& path, std::string_view bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
 }
 
+// Whether something is there that was not put in place.
+inline bool has_temporaries(const std::string& folder) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+        if (entry.path().filename().string().find(".tmp-") != std::string::npos) return true;
+    return false;
+}
+
 // Before a command of the shell: root, too, may not read what its mode keeps from it.
 inline std::string bound_by_modes() {
     return ::geteuid() == 0 ? "setpriv --bounding-set=-all " : "";

@@ -96,7 +96,7 @@ protected:
         const auto done = p::write_trace(sources, options, path_);
         EXPECT_TRUE(done) << done.error().message;
         written_ = done.has_value();
-        EXPECT_FALSE(std::filesystem::exists(path_ + ".part"));
+        EXPECT_FALSE(has_temporaries(std::filesystem::path(path_).parent_path()));
         Trace trace{.text = slurp(path_), .all = {}};
         trace.all = json::parse(trace.text);
         return trace;
@@ -109,7 +109,7 @@ protected:
         const auto done = p::write_trace({&source, 1}, options, path_);
         EXPECT_FALSE(done);
         EXPECT_FALSE(std::filesystem::exists(path_));
-        EXPECT_FALSE(std::filesystem::exists(path_ + ".part"));
+        EXPECT_FALSE(has_temporaries(std::filesystem::path(path_).parent_path()));
         return done ? "" : done.error().message;
     }
 

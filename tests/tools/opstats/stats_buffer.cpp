@@ -23,7 +23,7 @@ std::string bytes_of(const Capture& capture, const Descriptor& descriptor) {
     const TempDir dir;
     const auto done = write_stats_buffer(capture, test::small_context(descriptor), dir / "b.bin");
     EXPECT_TRUE(done) << done.error().message;
-    EXPECT_FALSE(std::filesystem::exists(dir / "b.bin.part"));
+    EXPECT_FALSE(test::has_temporaries(dir.path()));
     return slurp(dir / "b.bin");
 }
 
@@ -387,7 +387,7 @@ TEST(StatsBuffer, AFailedWriteLeavesNothing) {
         write_stats_buffer(test::small_capture(), test::small_context(descriptor), dir / "b.bin");
     ASSERT_FALSE(r);
     EXPECT_TRUE(r.error().message.starts_with(dir / "b.bin: ")) << r.error().message;
-    EXPECT_FALSE(std::filesystem::exists(dir / "b.bin.part"));
+    EXPECT_FALSE(test::has_temporaries(dir.path()));
 }
 
 }  // namespace

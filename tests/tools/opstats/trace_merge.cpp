@@ -83,7 +83,7 @@ protected:
         const auto done = try_merge(host_trace, offset);
         EXPECT_FALSE(done);
         EXPECT_FALSE(std::filesystem::exists(path_));
-        EXPECT_FALSE(std::filesystem::exists(path_ + ".part"));
+        EXPECT_FALSE(has_temporaries(std::filesystem::path(path_).parent_path()));
         return done ? "" : done.error().message;
     }
     using Names = std::vector<std::string>;

@@ -121,7 +121,7 @@ struct OpInfo {
     std::string_view attributes;
     // Types of the outputs from inputs and attributes; the error names the node.
     Result<Types> (*infer)(const Graph&, const Node&);
-    // Operations besides multiply-accumulates, by the counting rule of the format document; output
+    // Operations besides multiply-accumulates, an element each as a rule; output
     // types are known.
     uint64_t (*count)(const Graph&, const Node&);
     cpu::Kernel kernel;  // nullptr for an operator without

@@ -11,6 +11,7 @@
 
 #include <vartml/compile.h>
 #include <vartml/log.h>
+#include <vartml/postprocess.h>
 #include <vartml/version.h>
 
 #include "lib/base/file.h"
@@ -48,6 +49,17 @@ public:
         }
     }
 
+    // With the file of labels that it may name.
+    void add_sidecar(const std::string& path) {
+        add_file(path);
+        struct stat info{};
+        if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+        const auto file = MappedFile::open(path);
+        if (!file) return;
+        const auto said = parse_modelinfo(as_text((*file)->bytes()), path);
+        if (said && !said->labels_file.empty()) add_file(said->labels_file);
+    }
+
 private:
     void add_folder(const std::string& path) {
         struct CloseDir {
@@ -78,11 +90,16 @@ std::vector<std::string> external_files(Bytes onnx) {
     std::vector<std::string> files;
     const std::string_view text = as_text(onnx);
     for (size_t at = text.find(record); at != text.npos; at = text.find(record, at + 1)) {
-        const size_t length_at = at + record.size();
-        if (length_at >= text.size()) break;
-        const auto length = static_cast<unsigned char>(text[length_at]);
-        const std::string_view path = text.substr(length_at + 1, length);
-        if (length < 0x80 && is_plain_text(path)) files.emplace_back(path);
+        // given: protobuf's varint, of which a path's length has at most two bytes
+        size_t begin = at + record.size(), length = 0;
+        for (unsigned shift = 0; shift <= 7 && begin < text.size(); shift += 7) {
+            const auto byte = static_cast<unsigned char>(text[begin++]);
+            length |= size_t{byte & 0x7fu} << shift;
+            if (byte < 0x80) break;
+        }
+        if (begin + length > text.size()) continue;
+        const std::string_view path = text.substr(begin, length);
+        if (is_plain_text(path)) files.emplace_back(path);
     }
     std::ranges::sort(files);
     files.erase(std::ranges::unique(files).begin(), files.end());
@@ -106,7 +123,7 @@ std::string cache_key(const std::string& onnx_path, Bytes onnx, const CompileOpt
     const std::string without_ending = onnx_path.substr(0, onnx_path.rfind('.'));
     for (const std::string& sidecar :
          {onnx_path + ".modelinfo", without_ending + ".modelinfo", folder + "/modelinfo"})
-        key.add_file(sidecar);
+        key.add_sidecar(sidecar);
     for (const std::string& argument : options.arguments) {
         key.add(argument);
         key.add_file(argument);

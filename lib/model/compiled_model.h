@@ -54,7 +54,7 @@ struct Count {
     uint32_t subgraphs = 0;
 };
 
-// Why a node is not on the NPU; codes of the format document.
+// Why a node is not on the NPU; codes as a report has them.
 struct Fallback {
     std::string node, op_type, code, text;
     int32_t partition = -1;  // where it runs instead; -1: nowhere
@@ -112,8 +112,8 @@ struct ReadOptions {
 };
 
 // Opens a compiled model by content: a directory with vaiml_par_0, a directory with exactly one
-// .rai, a .rai or a .tar.gz. Weights are used in place from read-only mappings. Every check of the
-// format document (10.3, 11.2, 12.5) is made before a byte is trusted. Errors: not_found, io,
+// .rai, a .rai or a .tar.gz. Weights are used in place from read-only mappings. Every check is made
+// before a byte is trusted. Errors: not_found, io,
 // bad_model, unsupported; the sentence names file, part, found and expected; invalid_argument for
 // an extraction path where something else lies.
 Result<CompiledModel> read(const std::string& path, const ReadOptions& options = {});

@@ -109,8 +109,8 @@ public:
     }
 
 private:
-    Error bad(const std::string& entry, const std::string& text, const char* rule) const {
-        return rule_error(path_, entry, text, rule);
+    Error bad(const std::string& entry, const std::string& text) const {
+        return entry_error(path_, entry, text);
     }
     Error failed(const std::string& entry, const char* what, int error) const {
         return system_error(path_ + ": entry '" + entry + "'", what, error);
@@ -138,34 +138,31 @@ private:
         return {};
     }
 
-    // Rule A11: the files are those that the manifest means, no more and no less.
+    // The files are those that the manifest means, no more and no less.
     Result<void> check_listing() {
         std::set<std::string> meant{manifest_name, mpk_name(model_name())};
         for (const Blob& blob : manifest.blobs) {
             const auto name = tar_name(blob.name, model_name());
             if (!name)
-                return bad(manifest_name, "names '" + blob.name + "', which a .tar.gz cannot hold",
-                           "A11");
+                return bad(manifest_name, "names '" + blob.name + "', which a .tar.gz cannot hold");
             if (!listing_.contains(name->file))
-                return bad(name->file, "is missing, but model.vmf lists it", "A11");
+                return bad(name->file, "is missing, but model.vmf lists it");
             if (name->section.empty())
                 if (auto r = check_size(blob, name->file, listing_[name->file]); !r) return r;
             if (!meant.insert(name->file).second && name->section.empty())
-                return bad(name->file, "stands for two entries of model.vmf", "A11");
+                return bad(name->file, "stands for two entries of model.vmf");
         }
         if (!listing_.contains(mpk_name(model_name())))
-            return bad(mpk_name(model_name()), "is missing", "A11");
+            return bad(mpk_name(model_name()), "is missing");
         for (const auto& [name, size] : listing_)
-            if (!meant.contains(name)) return bad(name, "is not listed in model.vmf", "A11");
+            if (!meant.contains(name)) return bad(name, "is not listed in model.vmf");
         return {};
     }
 
     Result<void> check_size(const Blob& blob, const std::string& file, uint64_t size) const {
         if (size == blob.size) return {};
-        return bad(file,
-                   "has " + std::to_string(size) + " bytes, recorded in model.vmf " +
-                       std::to_string(blob.size),
-                   "A11");
+        return bad(file, "has " + std::to_string(size) + " bytes, recorded in model.vmf " +
+                             std::to_string(blob.size));
     }
 
     Result<void> check_description() {
@@ -196,11 +193,10 @@ private:
             const auto file = MappedFile::open(folder_->path() + '/' + name.file);
             if (!file) return file.error();
             const auto sections = read_elf((*file)->bytes());
-            if (!sections) return bad(name.file, sections.error().message, "A9");
+            if (!sections) return bad(name.file, sections.error().message);
             const Bytes bytes =
                 name.section == program_section ? sections->program : sections->weights;
-            if (!bytes.data())
-                return bad(name.file, "has no section " + std::string(name.section), "A11");
+            if (!bytes.data()) return bad(name.file, "has no section " + std::string(name.section));
             if (auto r = check_size(blob, name.file + ": section " + std::string(name.section),
                                     bytes.size());
                 !r)
@@ -253,10 +249,8 @@ private:
             const Bytes bytes = (*file)->bytes();
             if (auto r = check_size(blob, blob.name, bytes.size()); !r) return r;
             if (const uint32_t crc = (*file)->checksum(0, bytes.size()); crc != blob.crc32c)
-                return bad(
-                    blob.name,
-                    "has the checksum " + hex(crc) + ", recorded in model.vmf " + hex(blob.crc32c),
-                    "A11");
+                return bad(blob.name, "has the checksum " + hex(crc) + ", recorded in model.vmf " +
+                                          hex(blob.crc32c));
             files_[i] = std::move(*file);
         }
         return {};

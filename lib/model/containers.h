@@ -15,7 +15,7 @@
 
 namespace vartml::artifact {
 
-// An opened container: the manifest is checked (10.3, 1 to 5), the entries are not read yet.
+// An opened container: the manifest is checked, the entries are not read yet.
 class Container {
 public:
     virtual ~Container() = default;

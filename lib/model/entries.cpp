@@ -214,7 +214,7 @@ Result<ExtractionFolder> ExtractionFolder::create(const Extraction& extraction) 
     if (!is_private_directory(out.path_))
         return Error{ErrorCode::io, out.path_ +
                                         ": is not for this user alone, although it was "
-                                        "made so (rule A12)"};
+                                        "made so"};
     return out;
 }
 

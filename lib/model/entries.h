@@ -38,8 +38,7 @@ bool has_known_ending(std::string_view name);
 bool is_no_entry(std::string_view name);
 
 // The folder that a .tar.gz is unpacked into: fresh, for this user alone, gone after a failure.
-
-// Rule A12. The destructor removes the folder unless it was put in place to stay.
+// The destructor removes the folder unless it was put in place to stay.
 class ExtractionFolder {
 public:
     // Errors: io; invalid_argument where a folder that is to stay would replace something that is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules A9 to A11 for NAME_mpk.json.
+// Keys, values and references of NAME_mpk.json.
 #include "lib/model/mpk.h"
 
 #include <algorithm>
@@ -108,39 +108,38 @@ public:
 
     bool run(std::string_view text) {
         const json j = json::parse(text, nullptr, false);
-        if (!j.is_object()) return fail("A9", "", "is no JSON object");
+        if (!j.is_object()) return fail("", "is no JSON object");
         const auto version_of = j.find("model_sdk_version");
         is_known_version_ =
             version_of != j.end() && *version_of == "vartml-" + std::string(version());
         if (!check_keys(j, "", top_keys)) return false;
         const std::string signature = j["model_checksum"];
         if (signature != model_.model_signature)
-            return fail(
-                "A11", "/model_checksum",
-                "is '" + printable(signature) + "', model.vmf says " + model_.model_signature);
+            return fail("/model_checksum", "is '" + printable(signature) + "', model.vmf says " +
+                                               model_.model_signature);
         if (!check_nodes(j["input_nodes"], "/input_nodes") ||
             !check_nodes(j["output_nodes"], "/output_nodes") || !check_plugins(j) ||
             !check_file(j["model_path"], "/model_path") || !check_links(j))
             return false;
         if (is_known_version_ && text != mpk_text(model_))
-            return fail("A11", "", "differs from what model.vmf says, it was edited or damaged");
+            return fail("", "differs from what model.vmf says, it was edited or damaged");
         return true;
     }
 
 private:
-    bool fail(const char* rule, const std::string& at, const std::string& text) {
-        return checks_.fail((at.empty() ? "" : at + ": ") + text + " (rule " + rule + ")");
+    bool fail(const std::string& at, const std::string& text) {
+        return checks_.fail((at.empty() ? "" : at + ": ") + text);
     }
 
     bool check_keys(const json& object, const std::string& at, std::span<const Key> keys) {
         for (const Key& key : keys) {
             const auto found = object.find(key.name);
             if (found == object.end()) {
-                if (key.required) return fail("A9", at + '/' + key.name, "is missing");
+                if (key.required) return fail(at + '/' + key.name, "is missing");
             } else if (!is_of(key.kind, *found)) {
-                return fail("A9", at + '/' + key.name,
-                            "is " + std::string(found->type_name()) + ", expected " +
-                                kind_names[static_cast<int>(key.kind)]);
+                return fail(at + '/' + key.name, "is " + std::string(found->type_name()) +
+                                                     ", expected " +
+                                                     kind_names[static_cast<int>(key.kind)]);
             }
         }
         if (!is_known_version_) return true;  // a newer one may have more keys
@@ -148,7 +147,7 @@ private:
             if (std::ranges::find(keys, std::string_view(name), [](const Key& k) {
                     return std::string_view(k.name);
                 }) == keys.end())
-                return fail("A9", at + '/' + printable(name), "is a key that nobody knows");
+                return fail(at + '/' + printable(name), "is a key that nobody knows");
         return true;
     }
 
@@ -159,13 +158,13 @@ private:
         std::string list;
         for (const std::string_view a : allowed)
             list += (list.empty() ? "" : ", ") + std::string(a);
-        return fail("A10", at, "is '" + printable(text) + "', allowed: " + list);
+        return fail(at, "is '" + printable(text) + "', allowed: " + list);
     }
 
     bool check_data_type(const json& value, const std::string& at) {
         const std::string& text = value.get_ref<const std::string&>();
         return parse_data_type(text) ||
-               fail("A10", at, "is '" + printable(text) + "', which is no data type");
+               fail(at, "is '" + printable(text) + "', which is no data type");
     }
 
     bool check_nodes(const json& list, const std::string& at) {
@@ -206,7 +205,7 @@ private:
         if (tessellation == config.end()) return true;
         for (const auto& [name, tile] : tessellation->items()) {
             const std::string here = at + "/tessellation/" + printable(name);
-            if (!tile.is_object()) return fail("A9", here, "is no object");
+            if (!tile.is_object()) return fail(here, "is no object");
             if (!check_keys(tile, here, tile_keys)) return false;
             if (tile.contains("dram_layout") &&
                 !check_one_of(tile["dram_layout"], here + "/dram_layout", {"HWC", "HWC16"}))
@@ -219,7 +218,7 @@ private:
     bool check_file(const json& value, const std::string& at) {
         const std::string& name = value.get_ref<const std::string&>();
         return name.empty() || files_.contains(name) ||
-               fail("A11", at, "names '" + printable(name) + "', which is not in the archive");
+               fail(at, "names '" + printable(name) + "', which is not in the archive");
     }
 
     // Every tensor comes from one place. A standard compilation may leave operators, and the
@@ -231,9 +230,8 @@ private:
                 const std::string name = node["name"];
                 const auto [before, fresh] = makers.emplace(name, at);
                 if (!fresh)
-                    return fail(
-                        "A11", at,
-                        "makes tensor '" + printable(name) + "', as " + before->second + " does");
+                    return fail(at, "makes tensor '" + printable(name) + "', as " + before->second +
+                                        " does");
             }
             return true;
         };
@@ -241,8 +239,7 @@ private:
             for (const json& node : list) {
                 const std::string name = node["name"];
                 if (!makers.contains(name) && !is_partial())
-                    return fail("A11", at,
-                                "takes tensor '" + printable(name) + "', which nothing makes");
+                    return fail(at, "takes tensor '" + printable(name) + "', which nothing makes");
             }
             return true;
         };

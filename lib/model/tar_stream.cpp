@@ -142,10 +142,9 @@ const char* type_name(archive_entry* e) {
 
 }  // namespace
 
-Error rule_error(const std::string& path, std::string_view entry, const std::string& text,
-                 const char* rule) {
+Error entry_error(const std::string& path, std::string_view entry, const std::string& text) {
     const std::string what = entry.empty() ? "" : "entry '" + printable(entry) + "' ";
-    return {ErrorCode::bad_model, path + ": " + what + text + " (rule " + rule + ')'};
+    return {ErrorCode::bad_model, path + ": " + what + text};
 }
 
 class TarStream::Gunzip {
@@ -155,10 +154,9 @@ public:
 
     Result<void> open() {
         if (file_.size() > limits_.compressed_bytes)
-            return rule_error(path_, "",
-                              "has " + bytes_text(file_.size()) + ", at most " +
-                                  bytes_text(limits_.compressed_bytes) + " are read",
-                              "A1");
+            return entry_error(path_, "",
+                               "has " + bytes_text(file_.size()) + ", at most " +
+                                   bytes_text(limits_.compressed_bytes) + " are read");
         reader_.reset(archive_read_new());
         archive* a = reader_.get();
         if (!a) return Error{ErrorCode::out_of_memory, path_ + ": no memory to read it"};
@@ -169,7 +167,7 @@ public:
             return broken(reason_of(a));
         // The file itself counts as a filter. More than one would be gzip in gzip.
         if (archive_filter_count(a) > 2)
-            return rule_error(path_, "", "is compressed more than once", "A6");
+            return entry_error(path_, "", "is compressed more than once");
         if (archive_filter_code(a, 0) != ARCHIVE_FILTER_GZIP)
             return broken("it has no gzip header");
         archive_entry* entry = nullptr;
@@ -195,13 +193,12 @@ public:
         total_ += bytes.size();
         crc_ = add_crc(crc_, bytes);
         if (total_ > limits_.total_bytes)
-            return rule_error(path_, "", "unpacks to more than " + bytes_text(limits_.total_bytes),
-                              "A1");
+            return entry_error(path_, "",
+                               "unpacks to more than " + bytes_text(limits_.total_bytes));
         if (limits_.expands_too_much(total_, file_.size()))
-            return rule_error(path_, "",
-                              "has " + bytes_text(file_.size()) + " and unpacks to more than " +
-                                  std::to_string(limits_.expansion) + " times as many",
-                              "A1");
+            return entry_error(path_, "",
+                               "has " + bytes_text(file_.size()) + " and unpacks to more than " +
+                                   std::to_string(limits_.expansion) + " times as many");
         return bytes;
     }
 
@@ -209,10 +206,9 @@ public:
     Result<void> check_end() {
         const auto used = static_cast<uint64_t>(archive_filter_bytes(reader_.get(), -1));
         if (used < file_.size())
-            return rule_error(path_, "",
-                              "has " + bytes_text(file_.size() - used) +
-                                  " behind the end of the gzip stream, expected none",
-                              "A1");
+            return entry_error(path_, "",
+                               "has " + bytes_text(file_.size() - used) +
+                                   " behind the end of the gzip stream, expected none");
         if (file_.size() < trailer_bytes) return broken("it has no end");
         uint32_t recorded[2];
         std::memcpy(recorded, file_.last(trailer_bytes).data(), sizeof recorded);
@@ -312,8 +308,8 @@ Result<std::optional<TarItem>> TarStream::next() {
     }
     if (status != ARCHIVE_OK) return no_tar();
     if (++entries_ > limits_.entries)
-        return rule_error(path_, "",
-                          "has more than " + std::to_string(limits_.entries) + " entries", "A2");
+        return entry_error(path_, "",
+                           "has more than " + std::to_string(limits_.entries) + " entries");
     TarItem item;
     const char* name = archive_entry_pathname(e);
     item.name = name ? name : "";
@@ -325,10 +321,9 @@ Result<std::optional<TarItem>> TarStream::next() {
         item.type_fault =
             "is an extended one (" + printable(archive_format_name(tar_->get())) + ')';
     if (item.size_bytes > limits_.entry_bytes)
-        return rule_error(path_, item.name,
-                          "has " + bytes_text(item.size_bytes) + ", at most " +
-                              bytes_text(limits_.entry_bytes) + " are read",
-                          "A1");
+        return entry_error(path_, item.name,
+                           "has " + bytes_text(item.size_bytes) + ", at most " +
+                               bytes_text(limits_.entry_bytes) + " are read");
     return std::optional(std::move(item));
 }
 
@@ -367,8 +362,8 @@ Result<void> TarStream::finish() {
         good = good && is_zero(*rest);
     }
     if (auto r = gunzip_->check_end(); !r) return r;
-    if (!good) return rule_error(path_, "", "has data behind the end of the tar archive", "A1");
-    if (entries_ == 0) return rule_error(path_, "", "has no entries", "A2");
+    if (!good) return entry_error(path_, "", "has data behind the end of the tar archive");
+    if (entries_ == 0) return entry_error(path_, "", "has no entries");
     return {};
 }
 

@@ -14,7 +14,7 @@
 
 namespace vartml::artifact {
 
-// What a .tar.gz may ask of its reader, rules A1 and A2. The writer keeps to it too.
+// What a .tar.gz may ask of its reader. The writer keeps to it too.
 
 struct TarLimits {
     uint64_t compressed_bytes = uint64_t{4} << 30;
@@ -50,8 +50,7 @@ std::string mpk_name(std::string_view model_name);
 std::string_view partition_number(std::string_view partition_name);
 
 // The refusal of an archive or, with a name, of an entry in it; `text` goes on after the name.
-Error rule_error(const std::string& path, std::string_view entry, const std::string& text,
-                 const char* rule);
+Error entry_error(const std::string& path, std::string_view entry, const std::string& text);
 
 struct TarItem {
     std::string name;  // raw bytes
@@ -61,7 +60,7 @@ struct TarItem {
                              // "is a symbolic link"
 };
 
-// Checks rules A1 and A2 and the checksum of the gzip stream; the other rules are the caller's.
+// Checks sizes, counts and the checksum of the gzip stream; names and contents are the caller's.
 // Nothing is known to be whole before next() has given the end.
 class TarStream {
 public:

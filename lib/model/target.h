@@ -72,7 +72,7 @@ char type_class(DataType type);
 // Whether the target runs the operator at all, apart from types and attributes. `kind` is one part.
 bool runs_operator(const Target& target, std::string_view kind);
 
-// Why the target does not run a node of a graph with known types; codes as in the format document.
+// Why the target does not run a node of a graph with known types; codes as a report has them.
 struct Unsupported {
     std::string_view code;
     std::string text;

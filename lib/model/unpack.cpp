@@ -21,34 +21,24 @@ namespace {
 
 constexpr std::string_view manifest_name = "model.vmf";
 
-struct Fault {
-    std::string text;
-    const char* rule;
-};
-
-// Rules A3, A4 and A7 for the name of an entry in the flat form.
-std::optional<Fault> tar_name_fault(std::string_view name) {
+// What is wrong with the name of an entry in the flat form.
+std::optional<std::string> tar_name_fault(std::string_view name) {
     const size_t slash = name.find('/');
     if (name.empty() || name.size() > 255)
-        return Fault{"has a name of " + std::to_string(name.size()) + " bytes, expected 1 to 255",
-                     "A3"};
-    if (slash == 0) return Fault{"has an absolute name", "A3"};
+        return "has a name of " + std::to_string(name.size()) + " bytes, expected 1 to 255";
+    if (slash == 0) return "has an absolute name";
     if (name == "." || name == ".." || name.starts_with("./") || name.starts_with("../") ||
         name.find("/../") != name.npos || name.ends_with("/.."))
-        return Fault{"has '.' or '..' in its name", "A3"};
-    if (slash != name.npos) return Fault{"lies in a directory, expected a flat archive", "A3"};
+        return "has '.' or '..' in its name";
+    if (slash != name.npos) return "lies in a directory, expected a flat archive";
     for (const char c : {'\\', ':'})
-        if (name.find(c) != name.npos)
-            return Fault{std::string("has '") + c + "' in its name", "A3"};
-    if (!is_plain_text(name))
-        return Fault{"has a name that is no UTF-8 text without control characters", "A4"};
+        if (name.find(c) != name.npos) return std::string("has '") + c + "' in its name";
+    if (!is_plain_text(name)) return "has a name that is no UTF-8 text without control characters";
     if (!has_only_name_characters(name))
-        return Fault{"has a name with characters outside of A-Z, a-z, 0-9, '.', '_' and '-'", "A4"};
+        return "has a name with characters outside of A-Z, a-z, 0-9, '.', '_' and '-'";
     if (name == "modelinfo" || (!has_known_ending(name) && !name.ends_with(".elf")))
-        return Fault{
-            "has an ending that no entry has; known: .json .elf .yaml .vnp .vmf .bin .txt "
-            ".modelinfo",
-            "A7"};
+        return "has an ending that no entry has; known: .json .elf .yaml .vnp .vmf .bin .txt "
+               ".modelinfo";
     return std::nullopt;
 }
 
@@ -95,35 +85,32 @@ public:
 private:
     Result<void> take(const TarItem& item) {
         if (!item.type_fault.empty())
-            return rule_error(path_, item.name,
-                              item.type_fault +
-                                  ", expected a regular file in "
-                                  "plain ustar format",
-                              "A6");
+            return entry_error(path_, item.name,
+                               item.type_fault +
+                                   ", expected a regular file in "
+                                   "plain ustar format");
         if (const auto fault = tar_name_fault(item.name))
-            return rule_error(path_, item.name, fault->text, fault->rule);
+            return entry_error(path_, item.name, *fault);
         if (!names_.insert(folded(item.name)).second)
-            return rule_error(path_, item.name,
-                              "is there twice, or differs from another in upper and lower case "
-                              "only",
-                              "A5");
+            return entry_error(path_, item.name,
+                               "is there twice, or differs from another in upper and lower case "
+                               "only");
         if (item.name.ends_with(".json") && item.size_bytes > max_json_bytes)
-            return rule_error(path_, item.name,
-                              "has " + std::to_string(item.size_bytes) + " bytes, JSON may have " +
-                                  std::to_string(max_json_bytes),
-                              "A8");
+            return entry_error(path_, item.name,
+                               "has " + std::to_string(item.size_bytes) + " bytes, JSON may have " +
+                                   std::to_string(max_json_bytes));
         listing_[item.name] = item.size_bytes;
         if (!options_.programs && is_program(item.name)) return {};
         return write(item.name);
     }
 
-    // Rule A12: a fresh file, directly in the folder; the rights are the user's usual ones.
+    // A fresh file, directly in the folder; the rights are the user's usual ones.
     Result<void> write(const std::string& name) {
         constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         const Fd fd(::openat(folder_.get(), name.c_str(), flags, 0666));
         const int error = errno;
         if (!fd && (error == EEXIST || error == ELOOP))
-            return rule_error(path_, name, "would overwrite a file where it is unpacked", "A12");
+            return entry_error(path_, name, "would overwrite a file where it is unpacked");
         if (!fd) return system_error(path_ + ": entry '" + name + "'", "unpack", error);
         for (;;) {
             const auto piece = stream_->data();
@@ -140,7 +127,7 @@ private:
         const auto file = MappedFile::map(fd, path_ + ": entry '" + name + "'");
         if (!file) return file.error();
         if (const std::string fault = json_fault(as_text((*file)->bytes())); !fault.empty())
-            return rule_error(path_, name, fault, "A8");
+            return entry_error(path_, name, fault);
         return {};
     }
 
@@ -203,7 +190,7 @@ Result<std::string> foreign_mpk(const std::string& path) {
         auto read = read_entry(**stream, path, **item, max_json_bytes);
         if (!read) return read.error();
         if (const std::string fault = json_fault(*read); !fault.empty())
-            return rule_error(path, name, fault, "A8");
+            return entry_error(path, name, fault);
         text = std::move(*read);
     }
     if (!text) return refuse_archive(path);

@@ -20,8 +20,9 @@ struct UnpackOptions {
 };
 
 // Writes the entries of a .tar.gz of ours into `folder`, an open directory that nobody else writes
-// to, under their flat names. Rules A1 to A8. On an error the files written so far are the caller's
-// to remove. Errors: not_found and io with the system's reason, bad_model.
+// to, under their flat names, once name, type, size and JSON are checked. On an error the files
+// written so far are the caller's to remove. Errors: not_found and io with the system's reason,
+// bad_model.
 Result<TarListing> unpack_tar(const std::string& path, const Fd& folder,
                               const UnpackOptions& options = {});
 

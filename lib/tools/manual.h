@@ -29,7 +29,7 @@ struct CommandText {
 };
 CommandText describe(const CLI::App& app);
 
-// The pages of section 1: of the program, and of a command.
+// The pages: of the program, and of a command.
 std::string man_page(std::span<const CommandText> commands);
 std::string man_page(const CommandText& command);
 

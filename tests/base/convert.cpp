@@ -20,7 +20,7 @@ using Shape = std::vector<uint32_t>;
 constexpr std::byte guard{0xa5};
 constexpr size_t guard_bytes = 64;
 
-// Where element (n, c, h, w) of a picture tensor lies, by the address rule of runtime.md 5.1.
+// Where element (n, c, h, w) of a picture tensor lies.
 size_t address(const TensorView& v, size_t n, size_t c, size_t h, size_t w) {
     const Shape& s = v.shape;
     if (v.layout == L::NCHW) return ((n * s[1] + c) * s[2] + h) * s[3] + w;
@@ -180,7 +180,7 @@ TEST_P(Pictures, PartsGiveTheBytesOfTheWhole) {
 
 INSTANTIATE_TEST_SUITE_P(Convert, Pictures, testing::ValuesIn(picture_cases));
 
-// given: runtime.md 5.3, column "an element".
+// An element of each type.
 TEST(Convert, WorkedExamplesPutTheElementWhereTheTableSays) {
     struct {
         TensorView cpu, hw;
@@ -270,7 +270,7 @@ To convert_one(T from, T to, From x, Quantisation q = {}, Rounding r = Rounding:
     return y;
 }
 
-// given: runtime.md 5.5, the examples under the table.
+// Values between types.
 TEST(Convert, FloatsBecomeBf16AsTheContractSays) {
     const std::pair<uint32_t, uint16_t> cases[] = {
         {0x3F808000, 0x3F80}, {0x3F818000, 0x3F82}, {0x7F7FFFFF, 0x7F80}, {0x7F800001, 0x7FC0},

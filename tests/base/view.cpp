@@ -54,7 +54,7 @@ TEST(TensorView, LayoutsHaveTheNumbersAndNamesOfTheContract) {
     EXPECT_EQ(to_string(static_cast<Layout>(99)), "unknown");
 }
 
-// given: runtime.md 5.3, worked examples.
+// Worked by hand.
 struct ViewCase {
     const char* why;
     Layout cpu_layout;

@@ -18,7 +18,7 @@ void add_fallbacks(CompiledModel& m, const std::string& code, const std::string&
             m.summary.fallbacks.push_back({op + std::to_string(i), op, code, text, 1});
 }
 
-// The model of the format document's golden report (7.2).
+// The model of the golden report.
 CompiledModel shelf() {
     CompiledModel m;
     m.tool_version = "vartml 1.0.0";

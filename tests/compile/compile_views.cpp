@@ -12,7 +12,7 @@ struct LayoutCase {
     Layout cpu, hw;
     std::vector<uint32_t> hw_shape;
 };
-// Rows of the policy table (runtime 5.6) and of the worked examples (5.3).
+// Which views tensors get, and examples worked by hand.
 const LayoutCase layout_cases[] = {
     {"[1,3,224,224]", Layout::NCHW, Layout::HCWNC4, {224, 1, 224, 1, 4}},
     {"[1,224,224,3]", Layout::NHWC, Layout::HCWNC4, {224, 1, 224, 1, 4}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// vitisai_config.json: every rule of the format document, with its sentence.
+// vitisai_config.json: every rule, with its sentence.
 #include "lib/compile/config.h"
 
 #include <gtest/gtest.h>

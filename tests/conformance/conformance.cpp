@@ -11,7 +11,7 @@
 //   --only TEXT     cases whose name contains it
 //   --models FOLDER also FOLDER/*/model.onnx with test_data_set_*
 // Ends with `N passed, N failed, N skipped`. Skipped is only what names an operator or a type of an
-// input or output outside of the lists of the format document, and does not pass by ONNX Runtime.
+// input or output outside of the lists of the compiled format, and does not pass by ONNX Runtime.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

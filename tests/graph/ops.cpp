@@ -72,7 +72,7 @@ TEST(Ops, HaveTheTraitsOfTheirRows) {
     EXPECT_FALSE(has_input_trait(node, Trait::exact_0, 0));
 }
 
-// Operators that the format document lists and that no importer decomposes or folds away.
+// Operators of the compiled format that no importer decomposes or folds away.
 TEST(Ops, KnowsWhatTheFormatDocumentLists) {
     const char* kinds[] = {"Abs",
                            "Add",

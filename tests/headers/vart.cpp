@@ -95,7 +95,7 @@ static_assert(std::is_copy_constructible_v<NpuTensor> &&
 static_assert(std::is_abstract_v<Runner> && std::has_virtual_destructor_v<Runner>);
 static_assert(noexcept(to_string(DataType{})) && noexcept(to_string(StatusCode{})));
 
-// ---- runtime.md 3: fields -----------------------------------------------------------------------
+// ---- fields -----------------------------------------------------------------------
 
 template <typename Member, auto Pointer, typename Class>
 constexpr bool is_field = std::is_same_v<std::remove_const_t<decltype(Pointer)>, Member Class::*>;
@@ -118,7 +118,7 @@ static_assert(is_field<StatusCode, &JobHandle::status, JobHandle>);
 static_assert(is_field<uint32_t, &JobHandle::job_id, JobHandle>);
 static_assert(std::is_constructible_v<JobHandle, StatusCode, uint32_t>);
 
-// ---- runtime.md 6: NpuTensor --------------------------------------------------------------------
+// ---- NpuTensor --------------------------------------------------------------------
 
 static_assert(std::is_constructible_v<NpuTensor, const NpuTensorInfo&, void*, MemoryType>);
 static_assert(std::is_constructible_v<NpuTensor, const NpuTensorInfo&, const void*, MemoryType>);
@@ -139,7 +139,7 @@ static_assert(
 static_assert(std::is_same_v<decltype(&NpuTensor::sync_buffer), void (NpuTensor::*)() const>);
 static_assert(std::is_same_v<decltype(&NpuTensor::print_info), void (NpuTensor::*)() const>);
 
-// ---- runtime.md 8: Runner -----------------------------------------------------------------------
+// ---- Runner -----------------------------------------------------------------------
 
 static_assert(
     std::is_same_v<decltype(&Runner::get_tensor_info_by_name),

@@ -129,18 +129,30 @@ TEST_F(CompileOnnx, CompilesAgainWhenSomethingChanged) {
     options.arguments = {};
     spill(dir / "net v1.modelinfo", "[modelinfo]");
     const std::string sidecar = path();
+    // What it names becomes part of the model, too.
+    spill(dir / "net v1.modelinfo", "[modelinfo]\nx-vartml-labels=labels.txt\n");
+    const std::string names = path();
+    spill(dir / "labels.txt", "horse");
+    const std::string other_names = path();
     fs::remove(dir / "net v1.modelinfo");
     spill(onnx, std::string("onnx \x0a\x08location\x12\x09", 17) + "sub/w.bin");
     const std::string missing_weights = path();
     spill(dir / "sub/w.bin", "weights");
     const std::string weights = path();
-    const std::set<std::string> all = {first,   labels,          other_labels, joined,
-                                       sidecar, missing_weights, weights};
-    EXPECT_EQ(all.size(), 7u);
-    EXPECT_EQ(calls(), 7u);
+    // Its length has two bytes.
+    const std::string long_name = std::string(200, 'w');
+    spill(onnx, std::string("onnx \x0a\x08location\x12\xc8\x01", 18) + long_name);
+    const std::string before = path();
+    spill(dir / long_name, "weights");
+    const std::string after = path();
+    const std::set<std::string> all = {first,   labels, other_labels, joined,
+                                       sidecar, names,  other_names,  missing_weights,
+                                       weights, before, after};
+    EXPECT_EQ(all.size(), 11u);
+    EXPECT_EQ(calls(), 11u);
     spill(onnx, "onnx bytes");
     EXPECT_EQ(path(), first);
-    EXPECT_EQ(calls(), 7u);
+    EXPECT_EQ(calls(), 11u);
 }
 
 TEST_F(CompileOnnx, ReportsProgress) {

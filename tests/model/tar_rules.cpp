@@ -113,149 +113,143 @@ std::function<void(Entries&)> json(std::string text) {
 }
 
 constexpr const char* mpk = "tiny_mpk.json";
-const std::string a6 = ", expected a regular file in plain ustar format (rule A6)";
+const std::string plain = ", expected a regular file in plain ustar format";
 const std::string json_entry = "entry 'fail_safe_summary.json' ";
 const std::string mpk_entry = "entry 'tiny_mpk.json': ";
 
 const Case cases[] = {
-    // A2 count
+    // count
     {"many entries",
      [](Entries& e) {
          for (int i = 0; i < 1025; ++i) e.push_back({"x" + std::to_string(i) + ".txt", ""});
      },
-     "has more than 1024 entries (rule A2)"},
-    {"empty archive", [](Entries& e) { e.clear(); }, "has no entries (rule A2)"},
-    // A3 path
-    {"absolute", add({"/etc/x.json", "{}"}), "entry '/etc/x.json' has an absolute name (rule A3)"},
-    {"parent", add({"../x.json", "{}"}), "entry '../x.json' has '.' or '..' in its name (rule A3)"},
+     "has more than 1024 entries"},
+    {"empty archive", [](Entries& e) { e.clear(); }, "has no entries"},
+    // path
+    {"absolute", add({"/etc/x.json", "{}"}), "entry '/etc/x.json' has an absolute name"},
+    {"parent", add({"../x.json", "{}"}), "entry '../x.json' has '.' or '..' in its name"},
     {"hidden parent", add({"a/../../x.json", "{}"}),
-     "entry 'a/../../x.json' has '.' or '..' in its name (rule A3)"},
-    {"this folder", add({"./x.json", "{}"}),
-     "entry './x.json' has '.' or '..' in its name (rule A3)"},
+     "entry 'a/../../x.json' has '.' or '..' in its name"},
+    {"this folder", add({"./x.json", "{}"}), "entry './x.json' has '.' or '..' in its name"},
     {"directory part", add({"a/x.json", "{}"}),
-     "entry 'a/x.json' lies in a directory, expected a flat archive (rule A3)"},
+     "entry 'a/x.json' lies in a directory, expected a flat archive"},
     {"empty part", add({"a//x.json", "{}"}),
-     "entry 'a//x.json' lies in a directory, expected a flat archive (rule A3)"},
-    {"backslash", add({"a\\x.json", "{}"}), "entry 'a\\x.json' has '\\' in its name (rule A3)"},
-    {"colon", add({"c:x.json", "{}"}), "entry 'c:x.json' has ':' in its name (rule A3)"},
+     "entry 'a//x.json' lies in a directory, expected a flat archive"},
+    {"backslash", add({"a\\x.json", "{}"}), "entry 'a\\x.json' has '\\' in its name"},
+    {"colon", add({"c:x.json", "{}"}), "entry 'c:x.json' has ':' in its name"},
     {"long path", add({std::string(120, 'a') + '/' + std::string(99, 'b'), ""}),
      "entry '" + printable(std::string(120, 'a') + '/' + std::string(99, 'b')) +
-         "' lies in a directory, expected a flat archive (rule A3)"},
-    // A4 text
+         "' lies in a directory, expected a flat archive"},
+    // text
     {"not UTF-8", add({"x\xff.json", "{}"}),
-     "entry 'x\\xff.json' has a name that is no UTF-8 text without control characters (rule A4)"},
+     "entry 'x\\xff.json' has a name that is no UTF-8 text without control characters"},
     {"control character", add({"x\n.json", "{}"}),
-     "entry 'x\\x0a.json' has a name that is no UTF-8 text without control characters (rule A4)"},
+     "entry 'x\\x0a.json' has a name that is no UTF-8 text without control characters"},
     {"confusable letter", add({"m\u043edel.vmf", ""}),
      "entry 'm\u043edel.vmf' has a name with characters outside of A-Z, a-z, 0-9, '.', '_' and "
-     "'-' (rule A4)"},
-    // A5 uniqueness
+     "'-'"},
+    // uniqueness
     {"one name twice", add({"model.vmf", ""}),
-     "entry 'model.vmf' is there twice, or differs from another in upper and lower case only "
-     "(rule A5)"},
+     "entry 'model.vmf' is there twice, or differs from another in upper and lower case only"},
     {"one name twice, folded", add({"Model.VMF.json", "{}"}),
-     "entry 'Model.VMF.json' is not listed in model.vmf (rule A11)"},
+     "entry 'Model.VMF.json' is not listed in model.vmf"},
     {"another case", add({"TINY_mpk.json", "{}"}),
-     "entry 'TINY_mpk.json' is there twice, or differs from another in upper and lower case only "
-     "(rule A5)"},
-    // A6 type
+     "entry 'TINY_mpk.json' is there twice, or differs from another in upper and lower case only"},
+    // type
     {"symbolic link", add({"x.json", "", AE_IFLNK, "/etc/passwd"}),
-     "entry 'x.json' is a symbolic link" + a6},
+     "entry 'x.json' is a symbolic link" + plain},
     {"hard link", add({"x.json", "", AE_IFREG, "", "model.vmf"}),
-     "entry 'x.json' is a hard link" + a6},
-    {"directory", add({"x.json", "", AE_IFDIR}), "entry 'x.json/' is a directory" + a6},
-    {"device", add({"x.json", "", AE_IFCHR}), "entry 'x.json' is a device" + a6},
-    {"block device", add({"x.json", "", AE_IFBLK}), "entry 'x.json' is a device" + a6},
-    {"pipe", add({"x.json", "", AE_IFIFO}), "entry 'x.json' is a named pipe" + a6},
-    // A7 extension
+     "entry 'x.json' is a hard link" + plain},
+    {"directory", add({"x.json", "", AE_IFDIR}), "entry 'x.json/' is a directory" + plain},
+    {"device", add({"x.json", "", AE_IFCHR}), "entry 'x.json' is a device" + plain},
+    {"block device", add({"x.json", "", AE_IFBLK}), "entry 'x.json' is a device" + plain},
+    {"pipe", add({"x.json", "", AE_IFIFO}), "entry 'x.json' is a named pipe" + plain},
+    // extension
     {"shared object", add({"libx.so", "\x7f"}),
      "entry 'libx.so' has an ending that no entry has; known: .json .elf .yaml .vnp .vmf .bin "
-     ".txt .modelinfo (rule A7)"},
+     ".txt .modelinfo"},
     {"no extension", add({"README", ""}),
      "entry 'README' has an ending that no entry has; known: .json .elf .yaml .vnp .vmf .bin "
-     ".txt .modelinfo (rule A7)"},
+     ".txt .modelinfo"},
     {"name of the directory form", add({"modelinfo", ""}),
      "entry 'modelinfo' has an ending that no entry has; known: .json .elf .yaml .vnp .vmf .bin "
-     ".txt .modelinfo (rule A7)"},
-    // A8 JSON
+     ".txt .modelinfo"},
+    // JSON
     {"large JSON", json(std::string((16u << 20) + 1, ' ')),
-     json_entry + "has 16777217 bytes, JSON may have 16777216 (rule A8)"},
+     json_entry + "has 16777217 bytes, JSON may have 16777216"},
     {"deep JSON", json(std::string(65, '[') + std::string(65, ']')),
-     json_entry + "is nested deeper than 64 levels (rule A8)"},
+     json_entry + "is nested deeper than 64 levels"},
     {"duplicate key", json(R"({"a": 1, "b": {"a": 2}, "a": 3})"),
-     json_entry + "has key 'a' twice in one object (rule A8)"},
+     json_entry + "has key 'a' twice in one object"},
     {"JSON not UTF-8", json("{\"a\": \"\xc3\x28\"}"),
-     json_entry + "is no JSON in UTF-8 from byte 9 on (rule A8)"},
+     json_entry + "is no JSON in UTF-8 from byte 9 on"},
     {"integer beyond 64 bits", json("[9223372036854775808]"),
-     json_entry +
-         "holds the number 9223372036854775808, integers have at most 64 bits with sign (rule A8)"},
+     json_entry + "holds the number 9223372036854775808, integers have at most 64 bits with sign"},
     {"integer beyond all", json("[-123456789012345678901]"),
      json_entry + "holds the number -123456789012345678901, integers have at most 64 bits with "
-                  "sign (rule A8)"},
+                  "sign"},
     {"infinite double", json("[1e999]"),
-     json_entry + "holds a number that no double can hold, at byte 6 (rule A8)"},
-    {"no JSON", json("{"), json_entry + "is no JSON in UTF-8 from byte 2 on (rule A8)"},
-    // A9 schema
+     json_entry + "holds a number that no double can hold, at byte 6"},
+    {"no JSON", json("{"), json_entry + "is no JSON in UTF-8 from byte 2 on"},
+    // schema
     {"missing key", edit(mpk, "\"sequence\": 1,\n  \"input", "\"input"),
-     mpk_entry + "/sequence: is missing (rule A9)"},
+     mpk_entry + "/sequence: is missing"},
     {"wrong type", edit(mpk, "\"size\": 768", "\"size\": \"768\""),
-     mpk_entry + "/input_nodes/0/size: is string, expected a whole number from 0 on (rule A9)"},
+     mpk_entry + "/input_nodes/0/size: is string, expected a whole number from 0 on"},
     {"wrong type in a list",
      edit(mpk, "\"logical_shape\": [\n        1,", "\"logical_shape\": [\n        -1,"),
-     mpk_entry + "/input_nodes/0/logical_shape: is array, expected a list of whole numbers (rule "
-                 "A9)"},
+     mpk_entry + "/input_nodes/0/logical_shape: is array, expected a list of whole numbers"},
     {"unknown key", edit(mpk, "\"sequence\"", "\"colour\": 1, \"sequence\""),
-     mpk_entry + "/colour: is a key that nobody knows (rule A9)"},
-    {"no object", [](Entries& e) { find(e, mpk).bytes = "[]"; },
-     mpk_entry + "is no JSON object (rule A9)"},
+     mpk_entry + "/colour: is a key that nobody knows"},
+    {"no object", [](Entries& e) { find(e, mpk).bytes = "[]"; }, mpk_entry + "is no JSON object"},
     {"no ELF file", [](Entries& e) { find(e, "tiny_stage0_mla.elf").bytes[5] = 2; },  // big-endian
-     "entry 'tiny_stage0_mla.elf' is no little-endian ELF64 file (rule A9)"},
+     "entry 'tiny_stage0_mla.elf' is no little-endian ELF64 file"},
     {"executable ELF file", [](Entries& e) { find(e, "tiny_stage0_mla.elf").bytes[18] = 62; },
      "entry 'tiny_stage0_mla.elf' has ELF type 2, machine 62 and 0 program headers, expected type "
-     "2, machine 0 and none (rule A9)"},
+     "2, machine 0 and none"},
     {"ELF file without sections",
      [](Entries& e) { find(e, "tiny_stage0_mla.elf").bytes.resize(64); },
-     "entry 'tiny_stage0_mla.elf' has no section .vartml.program (rule A9)"},
-    // A10 allow-lists
+     "entry 'tiny_stage0_mla.elf' has no section .vartml.program"},
+    // allow-lists
     {"processor", edit(mpk, "\"MLA\"", "\"GPU\""),
-     mpk_entry + "/plugins/0/processor: is 'GPU', allowed: MLA, A65 (rule A10)"},
+     mpk_entry + "/plugins/0/processor: is 'GPU', allowed: MLA, A65"},
     {"data type", edit(mpk, "\"logical_dtype\": \"fp32\"", "\"logical_dtype\": \"fp8\""),
-     mpk_entry + "/input_nodes/0/logical_dtype: is 'fp8', which is no data type (rule A10)"},
+     mpk_entry + "/input_nodes/0/logical_dtype: is 'fp8', which is no data type"},
     {"layout", edit(mpk, "\"HWC16\"", "\"HWC32\""),
      mpk_entry + "/plugins/0/config_params/tessellation/y/dram_layout: is 'HWC32', allowed: HWC, "
-                 "HWC16 (rule A10)"},
-    // A11 references
+                 "HWC16"},
+    // references
     {"absent file", edit(mpk, "\"executable\": \"tiny_stage0", "\"executable\": \"tiny_stage7"),
      mpk_entry + "/plugins/0/resources/executable: names 'tiny_stage7_mla.elf', which is not in "
-                 "the archive (rule A11)"},
+                 "the archive"},
     {"absent entry",
      [](Entries& e) {
          std::erase_if(e, [](const TarEntry& t) { return t.name == "tiny_stage0_hsi.json"; });
      },
-     "entry 'tiny_stage0_hsi.json' is missing, but model.vmf lists it (rule A11)"},
+     "entry 'tiny_stage0_hsi.json' is missing, but model.vmf lists it"},
     {"absent description",
      [](Entries& e) { std::erase_if(e, [](const TarEntry& t) { return t.name == mpk; }); },
-     "entry 'tiny_mpk.json' is missing (rule A11)"},
+     "entry 'tiny_mpk.json' is missing"},
     {"file that nobody names", add({"more.txt", "hello"}),
-     "entry 'more.txt' is not listed in model.vmf (rule A11)"},
+     "entry 'more.txt' is not listed in model.vmf"},
     {"size", [](Entries& e) { find(e, "tiny.modelinfo").bytes += ' '; },
-     "entry 'tiny.modelinfo' has 25 bytes, recorded in model.vmf 24 (rule A11)"},
+     "entry 'tiny.modelinfo' has 25 bytes, recorded in model.vmf 24"},
     {"checksum", [](Entries& e) { find(e, "tiny.modelinfo").bytes[1] = 'M'; },
      "entry 'modelinfo' has the checksum 0x"},  // the rest is below
     {"two producers",
      edit(mpk, "\"output_nodes\": [\n        {\n          \"name\": \"y\"",
           "\"output_nodes\": [\n        {\n          \"name\": \"images\""),
-     mpk_entry + "/plugins/0: makes tensor 'images', as /input_nodes does (rule A11)"},
+     mpk_entry + "/plugins/0: makes tensor 'images', as /input_nodes does"},
     {"no producer",
      edit(mpk, "\"output_nodes\": [\n        {\n          \"name\": \"y\"",
           "\"output_nodes\": [\n        {\n          \"name\": \"z\""),
-     mpk_entry + "/output_nodes: takes tensor 'y', which nothing makes (rule A11)"},
+     mpk_entry + "/output_nodes: takes tensor 'y', which nothing makes"},
     {"another model's description",
      edit(mpk, "00112233445566778899aabbccddeeff", "f0112233445566778899aabbccddeeff"),
      mpk_entry + "/model_checksum: is 'f0112233445566778899aabbccddeeff', model.vmf says "
-                 "00112233445566778899aabbccddeeff (rule A11)"},
+                 "00112233445566778899aabbccddeeff"},
     {"edited description", edit(mpk, "\"actual_batch_size\": 1", "\"actual_batch_size\": 2"),
-     mpk_entry + "differs from what model.vmf says, it was edited or damaged (rule A11)"},
+     mpk_entry + "differs from what model.vmf says, it was edited or damaged"},
 };
 
 class TarRule : public TarRules, public testing::WithParamInterface<Case> {};
@@ -278,16 +272,15 @@ TEST_F(TarRules, A1LimitsTheFile) {
     if (::truncate((dir / "m.tar.gz").c_str(), over) != 0) GTEST_SKIP() << "no sparse file here";
     const auto model = artifact::read(dir / "m.tar.gz");
     ASSERT_FALSE(model);
-    EXPECT_EQ(
-        model.error().message,
-        dir / "m.tar.gz" + ": has 4294967297 bytes, at most 4294967296 bytes are read (rule A1)");
+    EXPECT_EQ(model.error().message,
+              dir / "m.tar.gz" + ": has 4294967297 bytes, at most 4294967296 bytes are read");
 }
 
 TEST_F(TarRules, A1LimitsAnEntry) {
     std::string tar = test::make_tar({{"x.bin", "x"}});
     test::change_header(tar, 0, 124, "40000000001\0");  // 4 GiB + 1, octal
     EXPECT_EQ(refusal(test::gzip(tar)),
-              "entry 'x.bin' has 4294967297 bytes, at most 4294967296 bytes are read (rule A1)");
+              "entry 'x.bin' has 4294967297 bytes, at most 4294967296 bytes are read");
 }
 
 // The limit of the whole is tried with a smaller one: 8 GiB take half a minute to unpack.
@@ -299,15 +292,14 @@ TEST_F(TarRules, A1LimitsTheWhole) {
     options.limits.total_bytes = 10000;
     const auto listing = artifact::unpack_tar(dir / "m.tar.gz", folder, options);
     ASSERT_FALSE(listing);
-    EXPECT_EQ(listing.error().message,
-              dir / "m.tar.gz" + ": unpacks to more than 10000 bytes (rule A1)");
+    EXPECT_EQ(listing.error().message, dir / "m.tar.gz" + ": unpacks to more than 10000 bytes");
 }
 
 TEST_F(TarRules, A1LimitsTheExpansion) {
     const std::string bomb = test::gzip(test::make_tar({{"x.bin", std::string(65u << 20, '\0')}}));
     EXPECT_LT(bomb.size(), 100000u);
     EXPECT_EQ(refusal(bomb), "has " + std::to_string(bomb.size()) +
-                                 " bytes and unpacks to more than 200 times as many (rule A1)");
+                                 " bytes and unpacks to more than 200 times as many");
     const std::string small = test::gzip(test::make_tar({{"x.bin", std::string(60u << 20, '\0')}}));
     EXPECT_TRUE(refusal(small).starts_with("is not a vartml archive")) << "free up to 64 MiB";
 }
@@ -315,15 +307,15 @@ TEST_F(TarRules, A1LimitsTheExpansion) {
 TEST_F(TarRules, A1LetsNothingFollow) {
     const std::string good = test::gzip(test::make_tar(good_entries()));
     EXPECT_EQ(refusal(good + "tail"),
-              "has 4 bytes behind the end of the gzip stream, expected none (rule A1)");
+              "has 4 bytes behind the end of the gzip stream, expected none");
     // The last bytes of the file must not pass for the end of the stream.
     EXPECT_EQ(refusal(good + good.substr(good.size() - 8)),
-              "has 8 bytes behind the end of the gzip stream, expected none (rule A1)");
+              "has 8 bytes behind the end of the gzip stream, expected none");
     const std::string tar = test::make_tar(good_entries());
     EXPECT_EQ(refusal(test::gzip(tar + std::string(1024, 'x'))),
-              "has data behind the end of the tar archive (rule A1)");
+              "has data behind the end of the tar archive");
     EXPECT_EQ(refusal(test::gzip(tar + std::string(100000, 'x'))),
-              "has data behind the end of the tar archive (rule A1)");
+              "has data behind the end of the tar archive");
     EXPECT_EQ(refusal(test::gzip(tar + std::string(20480, '\0'))), "");  // padding of other writers
     // A second stream behind the first.
     EXPECT_NE(refusal(good + test::gzip("x")), "");
@@ -334,7 +326,7 @@ TEST_F(TarRules, A3LimitsTheLength) {
     const std::string prefix(155, 'p'), name(100, 'n');
     EXPECT_EQ(refusal(test::gzip(test::make_tar({{prefix + '/' + name, ""}, {"model.vmf", ""}}))),
               "entry '" + printable(prefix + '/' + name) +
-                  "' has a name of 256 bytes, expected 1 to 255 (rule A3)");
+                  "' has a name of 256 bytes, expected 1 to 255");
 }
 
 TEST_F(TarRules, A6RefusesExtendedEntries) {
@@ -342,13 +334,13 @@ TEST_F(TarRules, A6RefusesExtendedEntries) {
     long_name.push_back({std::string(120, 'x') + ".json", "{}"});
     const auto entry = [](const std::string& name) { return "entry '" + name + "' "; };
     EXPECT_EQ(refusal(test::gzip(test::make_tar(good_entries(), test::TarFormat::gnu))),
-              entry(good_entries()[0].name) + "is an extended one (GNU tar format)" + a6);
+              entry(good_entries()[0].name) + "is an extended one (GNU tar format)" + plain);
     EXPECT_EQ(refusal(test::gzip(
                   test::make_tar({{"model.vmf", ""}, long_name.back()}, test::TarFormat::pax))),
               entry(printable(long_name.back().name)) +
-                  "is an extended one (POSIX pax interchange format)" + a6);
+                  "is an extended one (POSIX pax interchange format)" + plain);
     const std::string good = test::gzip(test::make_tar(good_entries()));
-    EXPECT_EQ(refusal(test::gzip(good)), "is compressed more than once (rule A6)");
+    EXPECT_EQ(refusal(test::gzip(good)), "is compressed more than once");
 }
 
 TEST_F(TarRules, A8CoversTheBytesBehindANul) {
@@ -370,8 +362,7 @@ TEST_F(TarRules, A12OverwritesNothing) {
     auto listing = artifact::unpack_tar(dir / "m.tar.gz", folder);
     ASSERT_FALSE(listing);
     EXPECT_EQ(listing.error().message,
-              dir / "m.tar.gz" +
-                  ": entry 'model.vmf' would overwrite a file where it is unpacked (rule A12)");
+              dir / "m.tar.gz" + ": entry 'model.vmf' would overwrite a file where it is unpacked");
     EXPECT_EQ(test::slurp(dir / "outside"), "precious");
 }
 

@@ -38,7 +38,7 @@ TEST(Targets, EveryFileReads) {
     }
 }
 
-// Columns and memory as the format documents give them.
+// Columns and memory as the devices have them.
 TEST(Targets, HaveTheGivenColumnsAndMemory) {
     const std::pair<const char*, uint32_t> columns[] = {
         {"ve2", 36},     {"ve2-xc2ve3858", 36}, {"ve2-xc2ve3558", 24}, {"ve2-xc2ve3358", 8},

@@ -60,7 +60,7 @@ struct Imported {
     std::map<std::string, std::string> metadata;  // metadata_props
     uint32_t operators = 0;  // ONNX nodes that are left after folding, before fusion
     uint32_t folded = 0;  // ONNX nodes that folding and dead code took away, constants not counted
-    uint64_t ops = 0;     // by the counting rule of the format document
+    uint64_t ops = 0;     // counted as `ops` of graph/ops.h
     std::vector<Message> messages;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches on the software NPU: runtime.md 8.3, "Shape of the arguments" and partial batches.
+// Batches on the software NPU, whole and in part, and the shapes that arguments may have.
 #include <gtest/gtest.h>
 
 #include <cstring>

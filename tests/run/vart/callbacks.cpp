@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a callback may do, and on which threads it runs. runtime.md 9
+// What a callback may do, and on which threads it runs.
 #include <gtest/gtest.h>
 
 #include <condition_variable>

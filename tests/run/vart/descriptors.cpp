@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DMA_FD: what is taken, when it is mapped, and what is said where that is not possible; never a
-// copy in its place. runtime.md 6, 7, 8.3
+// copy in its place.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a model as an application does: which containers are taken, what is refused with which
-// sentence, and what a runner says in its log. runtime.md 4, 10
+// sentence, and what a runner says in its log.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random options, descriptions and calls: nothing crashes, and each sentence has the form that a
-// reader can use. runtime.md 12, 14.8
+// reader can use.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runners come and go, also in their own callbacks and by failures: nothing stays behind.
-// runtime.md 9, 10, 14.5. VARTML_TEST_CYCLES sets how often (a release: 10000).
+// VARTML_TEST_CYCLES sets how often (a release: 10000).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The zero-copy matrix on the software NPU, every row as input and as output, by execute and by
 // execute_async: what the counters say, where the bytes lie, and that both views agree bit for bit.
-// runtime.md 5, 7, 11, 14.3
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -423,7 +422,7 @@ output %y
               "the model again");
 }
 
-// runtime.md 7: CPU views are copied where a tensor has no HW view, too.
+// CPU views are copied where a tensor has no HW view, too.
 TEST(CpuViewsWithoutHwView, AreCopiedAllTheSame) {
     auto cpu = make_partition("vaiml_cpu_subgraph_0", parse_graph(R"(graph g
 input %x : f32[2,30]

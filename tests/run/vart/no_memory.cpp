@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every allocation of every call fails once: the execution calls say so by their status and the
-// others by their exception, nothing ends the program, and the runner works on. runtime.md 8.3, 10
+// others by their exception, nothing ends the program, and the runner works on.
 #include <gtest/gtest.h>
 
 #include <functional>

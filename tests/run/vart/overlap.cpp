@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs that share bytes with an input or another output are refused, however the memory is
-// named. runtime.md 8.3
+// named.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -378,7 +378,7 @@ TEST_F(FakeRunner, ComputesInTheTypeThatTheModelWasCompiledFor) {
     }
 }
 
-// runtime.md 10.1: `debug` shows how a model is loaded, at any level; nothing else does.
+// `debug` shows how a model is loaded, at any level; nothing else does.
 TEST(Prepare, TellsAboutLoadingWhenAskedTo) {
     FakeDevice device;
     LogLines log;

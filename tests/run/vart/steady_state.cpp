@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // With NpuTensor objects used again, a run on the HW path allocates nothing and maps nothing.
-// runtime.md 6 (mapping kept with the tensor), 14.6
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many asynchronous runs from eight threads: no callback is lost or out of order, every result is
-// right, memory stays. runtime.md 9. VARTML_TEST_RUNS sets how many (a release: 100000).
+// right, memory stays. VARTML_TEST_RUNS sets how many (a release: 100000).
 #include <gtest/gtest.h>
 
 #include <atomic>

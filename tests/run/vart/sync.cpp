@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sync of HW buffers: with noncoherent memory a missing one is wrong data. runtime.md 6, 7, 10.1
+// Sync of HW buffers: with noncoherent memory a missing one is wrong data.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ TEST_F(NoncoherentMemory, ShowsAMissingSyncOfAnOutput) {
     EXPECT_EQ(run(9, false, false), 8);
 }
 
-// runtime.md 6: a sub-tensor syncs its own range.
+// A sub-tensor syncs its own range.
 TEST_F(NoncoherentMemory, IsSyncedByASubTensorInItsOwnRangeAlone) {
     open(true, false);
     const NpuTensorInfo info = inputs[0][0].get_info();
@@ -84,7 +84,7 @@ TEST_F(NoncoherentMemory, IsSyncedByASubTensorInItsOwnRangeAlone) {
     EXPECT_EQ(arrives(first), 5);
 }
 
-// runtime.md 7: CPU views are always synced by the runner, whatever the options say.
+// CPU views are always synced by the runner, whatever the options say.
 TEST_F(NoncoherentMemory, IsNoMatterForCpuViews) {
     Options options = cpu_views();
     options.noncoherent = options.skip_in_bo_sync = options.skip_out_bo_sync = true;

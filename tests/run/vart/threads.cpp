@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One runner shared by 16 threads that do everything at once; meant for ThreadSanitizer too.
-// runtime.md 8, 9, 14.4. VARTML_TEST_SECONDS sets how long (a release: 60).
+// VARTML_TEST_SECONDS sets how long (a release: 60).
 #include <gtest/gtest.h>
 
 #include <unistd.h>

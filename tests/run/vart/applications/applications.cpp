@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applications that were written for the interface build and run unchanged. runtime.md 14.7
+// Applications that were written for the interface build and run unchanged.
 #include <gtest/gtest.h>
 
 #include <algorithm>

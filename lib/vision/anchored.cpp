@@ -333,8 +333,8 @@ Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindFo
     }
     // Where the sidecar counts the background as a class, so does the check.
     const unsigned background =
-        form->first_class_id > 0 ||
-                (form->background_last && tensor_classes(request.info) == form->classes + 1)
+        form->first_class_id > 0 || (form->background_last && request.info.class_offset == 0 &&
+                                     tensor_classes(request.info) == form->classes + 1)
             ? 1
             : 0;
     auto checked = check_classes(request, request.outputs[scores].name, form->classes + background);

@@ -231,9 +231,7 @@ void Decoder::set_thresholds(double score, double iou) {
     const DecoderFamily& row = state_->family->row;
     const ModelInfo& info = state_->info;
     if (score < 0) score = info.score_threshold.value_or(row.score_threshold);
-    // Families without NMS of their own have no threshold; 0.45 is what their relatives use.
-    if (iou < 0)
-        iou = info.iou_threshold.value_or(state_->family->has_nms ? row.iou_threshold : 0.45);
+    if (iou < 0) iou = vision::iou_threshold_of(*state_->family, info);
     state_->score_threshold = static_cast<float>(score);
     state_->iou_threshold = static_cast<float>(iou);
 }

@@ -70,12 +70,16 @@ public:
     }
 
 private:
+    // Of equal neighbours the first: coarse numbers have plateaus.
     bool is_peak(const float* heat, uint32_t k, uint32_t row, uint32_t column) const {
         const MapForm& form = form_.heat;
         const float value = heat[form.at(k, row, column)];
         for (uint32_t y = row - (row > 0); y <= row + 1 && y < form.height; ++y)
-            for (uint32_t x = column - (column > 0); x <= column + 1 && x < form.width; ++x)
-                if (heat[form.at(k, y, x)] > value) return false;
+            for (uint32_t x = column - (column > 0); x <= column + 1 && x < form.width; ++x) {
+                const float other = heat[form.at(k, y, x)];
+                const bool is_before = y < row || (y == row && x < column);
+                if (other > value || (other == value && is_before)) return false;
+            }
         return true;
     }
 

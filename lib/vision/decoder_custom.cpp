@@ -63,10 +63,10 @@ struct Collector {
     void add(const Keypoint& point) {
         std::vector<Keypoint>& to = first_points->empty() ? out->picture.keypoints : *points;
         if (!has_room(to.size())) return;
-        if (std::isfinite(point.x) && std::isfinite(point.y) && std::isfinite(point.score))
-            to.push_back(point);
-        else
-            ++out->not_finite;
+        const bool good =
+            std::isfinite(point.x) && std::isfinite(point.y) && std::isfinite(point.score);
+        out->not_finite += !good;
+        to.push_back(good ? point : Keypoint{0, 0, 0, false});  // those behind it keep their number
     }
     void add(const Classification& c) {
         if (!has_room(out->classes.size()) || !is_class(c.class_id)) return;

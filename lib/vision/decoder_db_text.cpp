@@ -214,7 +214,7 @@ std::optional<MapForm> find_map(const HeadRequest& request) {
     for (const TensorInfo& output : request.outputs) {
         if (named && named != &output) continue;
         const auto form = map_form(request, output);
-        if (!form || form->channels > 2 || is_integer(output.cpu.data_type)) continue;
+        if (!form || form->channels > 2 || is_whole(output)) continue;
         if (found) return std::nullopt;
         found = form;
     }

@@ -20,9 +20,15 @@ public:
     Heatmap(const HeadRequest& request, const MapForm& form, const std::optional<MapForm>& offsets,
             std::optional<int> stride)
         : form_(form), offsets_(offsets), activation_(request.info.activation) {
+        // Where offsets count in pixels of the model and the sides are no multiples, the middles of
+        // the first and the last cell are the first and the last pixel. given: PoseNet of
+        // TensorFlow, 257 pixels with a stride of 16 are 17 cells.
         const auto cell = [&](uint32_t pixels, uint32_t cells) {
-            return stride ? static_cast<float>(*stride)
-                          : static_cast<float>(pixels) / static_cast<float>(cells);
+            if (stride) return static_cast<float>(*stride);
+            const bool at_ends =
+                offsets && cells > 1 && pixels % cells != 0 && (pixels - 1) % (cells - 1) == 0;
+            return at_ends ? static_cast<float>((pixels - 1) / (cells - 1))
+                           : static_cast<float>(pixels) / static_cast<float>(cells);
         };
         cell_x_ = cell(request.width, form.width);
         cell_y_ = cell(request.height, form.height);
@@ -199,7 +205,7 @@ bool fits_heatmap(const HeadRequest& request) {
 }
 
 Result<std::unique_ptr<Head>> create_heatmap(const HeadRequest& request) {
-    const auto form = find_map(request, "heatmap", "heatmap");
+    auto form = find_map(request, "heatmap", "heatmap");
     if (!form) return role_error(request, "heatmap", "[1,K,h,w] or [1,h,w,K]");
     std::optional<MapForm> offsets;
     if (const TensorInfo* named = output_with_role(request, "offsets")) {
@@ -212,6 +218,13 @@ Result<std::unique_ptr<Head>> create_heatmap(const HeadRequest& request) {
                               "x-vartml-peak=centroid", "offsets alone", "x-vartml-peak=quarter");
         }
         offsets = map_form(request, *named);
+        // A cube does not show which of its axes are the channels; what is beside it does.
+        const bool is_cube = form->channels == form->height && form->height == form->width;
+        if (offsets && is_cube && offsets->channel_stride == 1) {
+            form->row_stride = size_t{form->width} * form->channels;
+            form->column_stride = form->channels;
+            form->channel_stride = 1;
+        }
         if (!offsets || offsets->channels != 2 * form->channels || offsets->width != form->width ||
             offsets->height != form->height) {
             return role_error(

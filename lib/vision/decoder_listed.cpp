@@ -216,7 +216,9 @@ Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
         if (input.feed.starts_with("const:") &&
             parse_numbers(std::string_view(input.feed).substr(6), values) && values.size() == 2 &&
             values[0] > 0 && values[1] > 0) {
-            form.unit = {form.width / values[0], form.height / values[1]};
+            // given: PaddleDetection and the YOLO v3 of ONNX's model zoo, height first.
+            const bool height_first = input.name == "im_shape" || input.name == "image_shape";
+            form.unit = {form.width / values[height_first], form.height / values[!height_first]};
         }
     }
     return create_listed(request, form);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NanoDet: per stride s class scores [1,n,C] and distances [1,n,4*(R+1)]; a distance is the
 // expectation over the softmax of its R+1 bins, times s, from the cell's centre (g + 0.5) * s.
+// NanoDet-Plus, of four strides, counts from g * s, and may have all in one table [1,N,C+4*(R+1)].
+// given: nanodet/model/head/gfl_head.py, nanodet_plus_head.py.
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +13,7 @@ namespace vartml::vision {
 namespace {
 
 constexpr uint32_t published_bins = 8;  // R + 1 of the published models
+constexpr size_t plus_levels = 4;       // of NanoDet-Plus
 
 struct LevelOutputs {
     size_t scores, distances;  // indices of the outputs
@@ -18,8 +21,9 @@ struct LevelOutputs {
 
 struct NanodetForm {
     Grid grid;
-    std::vector<LevelOutputs> outputs;  // one per level
+    std::vector<LevelOutputs> outputs;  // one per level, or one table of all
     unsigned classes = 0, bins = 0;
+    unsigned first_distance = 0;  // column
 };
 
 class Nanodet : public Head {
@@ -30,8 +34,8 @@ public:
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
+        const bool is_table = form_.first_distance > 0;
         for (size_t i = 0; i < form_.outputs.size(); ++i) {
-            const Level& level = form_.grid.levels[i];
             auto scores = matrix_of(tensors[form_.outputs[i].scores]);
             if (!scores) return std::move(scores).error();
             auto distances = matrix_of(tensors[form_.outputs[i].distances]);
@@ -43,7 +47,8 @@ public:
                 if (!best.finite) {
                     ++out.not_finite;
                 } else {
-                    out.add(box(*distances, level, found_[k], best));
+                    out.add(box(*distances, is_table ? level_of(found_[k]) : form_.grid.levels[i],
+                                found_[k], best));
                 }
             }
         }
@@ -51,14 +56,23 @@ public:
     }
 
 private:
-    Candidate box(const Matrix& distances, const Level& level, uint32_t cell,
+    const Level& level_of(uint32_t position) const {
+        size_t i = form_.grid.levels.size() - 1;
+        while (form_.grid.levels[i].first > position) --i;
+        return form_.grid.levels[i];
+    }
+
+    Candidate box(const Matrix& distances, const Level& level, uint32_t row,
                   const kernels::BestClass& best) const {
         const auto stride = static_cast<float>(level.stride);
-        const float cx = (static_cast<float>(cell % level.width) + 0.5f) * stride;
-        const float cy = (static_cast<float>(cell / level.width) + 0.5f) * stride;
+        const bool is_table = form_.first_distance > 0;
+        const uint32_t cell = is_table ? row - static_cast<uint32_t>(level.first) : row;
+        const float middle = form_.grid.levels.size() == plus_levels ? 0 : 0.5f;
+        const float cx = (static_cast<float>(cell % level.width) + middle) * stride;
+        const float cy = (static_cast<float>(cell / level.width) + middle) * stride;
         float side[4];
         for (unsigned k = 0; k < 4; ++k)
-            side[k] = expectation(distances, cell, k * form_.bins) * stride;
+            side[k] = expectation(distances, row, form_.first_distance + k * form_.bins) * stride;
         return {cx - side[0],
                 cy - side[1],
                 cx + side[2],
@@ -145,10 +159,27 @@ Result<NanodetForm> form_of(const HeadRequest& request, std::span<const int> str
     return form;
 }
 
+// All levels of NanoDet-Plus in one table.
+std::optional<NanodetForm> one_table(const HeadRequest& request, std::span<const int> strides) {
+    if (request.outputs.size() != 1) return std::nullopt;
+    const auto& shape = request.outputs[0].cpu.shape;
+    NanodetForm form;
+    form.grid = make_grid(request.width, request.height, strides, 1);
+    if (!has_cells(request.outputs[0], form.grid.positions) || shape[2] <= 4 * published_bins)
+        return std::nullopt;
+    form.bins = published_bins;
+    form.classes = form.first_distance = shape[2] - 4 * published_bins;
+    form.outputs.push_back({0, 0});
+    return form;
+}
+
 Result<NanodetForm> find_form(const HeadRequest& request) {
-    if (!request.info.strides.empty()) return form_of(request, request.info.strides);
     constexpr int three[] = {8, 16, 32}, four[] = {8, 16, 32, 64};
-    if (request.outputs.size() == 8) return form_of(request, four);
+    const std::span<const int> said(request.info.strides);
+    if (auto form = one_table(request, said.empty() ? std::span<const int>(four) : said))
+        return *std::move(form);
+    if (!said.empty()) return form_of(request, said);
+    if (request.outputs.size() == 2 * plus_levels) return form_of(request, four);
     return form_of(request, three);
 }
 
@@ -158,8 +189,13 @@ bool fits_nanodet(const HeadRequest& request) {
     HeadRequest silent = request;
     silent.fault = nullptr;
     const auto form = find_form(silent);
-    return form && request.outputs.size() == 2 * form->outputs.size() &&
-           form->bins == published_bins;
+    if (!form || form->bins != published_bins) return false;
+    // A table may be of another family with that many classes more: of the published ones, or of
+    // those that somebody counts.
+    constexpr unsigned published_classes = 80;
+    if (form->first_distance > 0)
+        return tensor_classes(request.info).value_or(published_classes) == form->classes;
+    return request.outputs.size() == 2 * form->outputs.size();
 }
 
 Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request) {

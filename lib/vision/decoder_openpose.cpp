@@ -188,6 +188,24 @@ private:
         });
     }
 
+    // Two that the limb shows to be one: whoever has its first point, and who has its second.
+    bool join(const Limb& limb, int32_t from, int32_t to, float score) {
+        const auto with = [&](uint8_t point, int32_t peak) {
+            return std::ranges::find_if(persons_,
+                                        [&](const Person& p) { return p.peaks[point] == peak; });
+        };
+        const auto one = with(limb.from, from), other = with(limb.to, to);
+        if (one == persons_.end() || other == persons_.end() || one == other) return false;
+        for (uint32_t point = 0; point < num_points; ++point)
+            if (one->peaks[point] != none && other->peaks[point] != none) return false;
+        for (uint32_t point = 0; point < num_points; ++point)
+            if (other->peaks[point] != none) one->peaks[point] = other->peaks[point];
+        one->count += other->count;
+        one->strength += other->strength + score;
+        persons_.erase(other);
+        return true;
+    }
+
     void add_to_person(const Limb& limb, const Connection& c, bool helper) {
         const auto from = static_cast<int32_t>(c.from), to = static_cast<int32_t>(c.to);
         const auto extend = [&](Person& person, uint8_t point, int32_t peak) {
@@ -195,6 +213,7 @@ private:
             ++person.count;
             person.strength += peaks_[point][static_cast<size_t>(peak)].score + c.score;
         };
+        if (join(limb, from, to, c.score)) return;
         for (Person& person : persons_) {
             int32_t& has_from = person.peaks[limb.from];
             int32_t& has_to = person.peaks[limb.to];

@@ -250,8 +250,8 @@ AnchoredForm form_without_background(const HeadRequest& request, size_t rows, si
     form.classes = static_cast<unsigned>(columns - (form.background_last ? 1 : 0));
     if (form.background_last) form.logits = "softmax";
     constexpr size_t most_selected = 1000;  // ours: no model asks itself more questions
-    form.selected = form.background_last || is_count_of_queries(rows) ||
-                    (rows <= most_selected && !are_cells(request, rows));
+    form.selected = is_count_of_queries(rows) ||
+                    (rows <= most_selected && (form.background_last || !are_cells(request, rows)));
     return form;
 }
 

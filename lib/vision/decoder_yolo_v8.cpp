@@ -327,7 +327,7 @@ std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns)
         return tensor_classes(info).value_or(left) == left ? std::optional(said) : std::nullopt;
     }
     const unsigned classes = tensor_classes(info).value_or(1);
-    if (columns <= classes) return std::nullopt;
+    if (classes < 1 || columns <= classes) return std::nullopt;
     const unsigned rest = columns - classes, least = points_named(info.skeleton);
     for (const unsigned values : {3u, 2u}) {
         if (rest % values == 0 && rest / values >= least) return PoseColumns{rest / values, values};

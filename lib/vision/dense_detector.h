@@ -25,8 +25,10 @@ inline BoxUnit box_unit(const Matrix& m, const DenseHead& head) {
         const auto last = static_cast<uint32_t>(end - 1);
         for (const size_t column : {0, 1, 2, 3}) {
             const float value = m.value(last, column);
-            const bool is_size = column >= 2;  // rows of zeros are no boxes
-            if (!(std::abs(value) <= greatest_unit) || (is_size && value <= 0)) return {};
+            if (!(std::abs(value) <= greatest_unit)) return {};
+            // Rows of zeros are no boxes; a size that coarse numbers round to 0 is one.
+            const bool is_size = column >= 2;
+            if (is_size && !(value > 0 || (value == 0 && m.value(last, column - 2) > 0))) return {};
         }
     }
     const Level& finest = levels.front();

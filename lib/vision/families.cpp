@@ -492,6 +492,11 @@ Result<void> check_named(const HeadRequest& request, const Family& family, const
                       found, better, "x-vartml-decoder=" + first);
 }
 
+double iou_threshold_of(const Family& family, const ModelInfo& info) {
+    constexpr double usual = 0.45;
+    return info.iou_threshold.value_or(family.has_nms ? family.row.iou_threshold : usual);
+}
+
 }  // namespace vision
 
 std::span<const DecoderFamily> decoder_families() {

@@ -37,6 +37,10 @@ const Family* find_family(std::string_view name);  // as find_decoder_family
 // What users see of the family, with the pixels of the form that the outputs have.
 DecoderFamily row_of(const Family& family, const HeadRequest& request);
 
+// The IoU from which boxes suppress each other where nobody asks for another. Families without NMS
+// of their own have none; 0.45 is what their relatives use.
+double iou_threshold_of(const Family& family, const ModelInfo& info);
+
 struct ChosenFamily {
     const Family* family;
     std::string_view reason;  // "property", "sidecar", "ids", "shapes"

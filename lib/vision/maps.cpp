@@ -65,8 +65,9 @@ Result<const float*> FloatView::read(const OutputTensor& tensor) {
     // Integers of 32 and 64 bits.
     OutputTensor ordered = tensor;
     if (!in_order) ordered.data = in_order_.data();
+    const Quantisation codes = view.quantisation.value_or(Quantisation{});
     for (size_t i = 0; i < values_.size(); ++i)
-        values_[i] = static_cast<float>(element(ordered, i));
+        values_[i] = static_cast<float>((element(ordered, i) - codes.zero_point) * codes.scale);
     return values_.data();
 }
 

@@ -238,7 +238,8 @@ std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> i
     const DecoderFamily* family = find_decoder_family(info.decoder);
     ModelInfo general = info;
     if (family && !general.score_threshold) general.score_threshold = family->score_threshold;
-    if (family && !general.iou_threshold) general.iou_threshold = family->iou_threshold;
+    if (family && !general.iou_threshold && family->iou_threshold > 0)
+        general.iou_threshold = family->iou_threshold;
     std::string text = "[modelinfo]\n" + vision::key_lines(vision::general_keys(), general);
     const TensorInfo* const picture_input = vision::find_picture_input(info, inputs);
     for (const TensorInfo& tensor : inputs) {

@@ -429,10 +429,13 @@ constexpr Key<Output> output[] = {
          return true;
      },
      [](const Output& o) { return number_or_none(o.quant_scale); }},
-    {"x-vartml-zero-point", "a whole number", "the compiled model's, else 0", decode, "Of the same",
+    {"x-vartml-zero-point", "a whole number from -32768 to 65535", "the compiled model's, else 0",
+     decode, "Of the same",
      [](Output& o, View v) {
          int zero_point = 0;
-         if (!parse_number(v, zero_point)) return false;
+         // of codes of at most 16 bits
+         if (!parse_number(v, zero_point) || zero_point < -32768 || zero_point > 65535)
+             return false;
          o.zero_point = zero_point;
          return true;
      },

@@ -56,7 +56,7 @@ TEST_F(ImportVvas, TurnsAClassifierForOnnxRuntimeIntoLineAndSidecar) {
     EXPECT_EQ(slurp(dir_ / "x.modelinfo"),
               "[modelinfo]\nversion=1.0\nx-vartml-version=1\nx-vartml-decoder=classify\n"
               "x-vartml-labels=cat;traffic light;\nx-vartml-score-threshold=0\n"
-              "x-vartml-iou-threshold=0\nx-vartml-activation=softmax\n\n"
+              "x-vartml-activation=softmax\n\n"
               "[images]\ndir=input\nx-vartml-resize=stretch\nx-vartml-channels=rgb\n"
               "x-vartml-mean=123.675,116.28,103.53\nx-vartml-scale=0.017124,0.017507,0.017429\n");
     const ModelInfo info = sidecar();

@@ -86,6 +86,14 @@ TEST(CenterNet, DecodesAsTheReferenceFromEveryView) {
     }
 }
 
+// Coarse numbers, as bf16 and int8 are, make equal neighbours.
+TEST(CenterNet, FindsOneObjectOnAPlateau) {
+    Maps m = make(5);
+    std::ranges::fill(m.heat.data, 0.f);
+    m.heat.at(0, 3, 4) = m.heat.at(0, 3, 5) = m.heat.at(0, 4, 4) = 0.9f;
+    EXPECT_EQ(decode_tensors(stored(m, MapView::nchw), {}, width, height).detections.size(), 1u);
+}
+
 TEST(CenterNet, PutsASigmoidBehindSumsOfProducts) {
     Maps m = make(4), sums = m;
     for (float& v : sums.heat.data) v = std::log(std::max(v, 1e-6f) / (1 - v));

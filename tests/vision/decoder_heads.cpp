@@ -296,6 +296,37 @@ TEST(Nanodet, DecodesAsTheReference) {
     }
 }
 
+// Four strides, an output for each or one table: distances are from the corners of the cells.
+TEST(Nanodet, PlusDecodesAsTheReference) {
+    std::mt19937 random(11);
+    std::uniform_real_distribution<float> unit(0, 1), logit(-3, 3);
+    std::vector<StoredTensor> outputs, distances_last;
+    std::vector<RefBox> boxes;
+    RefTensor table{{}, 0, 80 + 32, false};
+    for (const int stride : {8, 16, 32, 64}) {
+        const int across = (static_cast<int>(width) + stride - 1) / stride;
+        const size_t cells = static_cast<size_t>(across) * ((height + stride - 1) / stride);
+        RefTensor scores{{}, cells, 80, false}, distances{{}, cells, 32, false};
+        for (size_t p = 0; p < cells; ++p) {
+            const float most = unit(random) < 0.05f ? 1.f : 0.1f;
+            for (size_t c = 0; c < 80; ++c) scores.data.push_back(unit(random) * most);
+            for (size_t d = 0; d < 32; ++d) distances.data.push_back(logit(random));
+            table.data.insert(table.data.end(), scores.data.end() - 80, scores.data.end());
+            table.data.insert(table.data.end(), distances.data.end() - 32, distances.data.end());
+        }
+        table.positions += cells;
+        const auto level = ref_nanodet(scores, distances, across, stride, 8, 0.4f, 0);
+        boxes.insert(boxes.end(), level.begin(), level.end());
+        outputs.push_back(stored_cpu(scores, "cls" + std::to_string(stride)));
+        distances_last.push_back(stored_cpu(distances, "dis" + std::to_string(stride)));
+    }
+    outputs.insert(outputs.end(), distances_last.begin(), distances_last.end());
+    auto want = clipped(ref_nms(boxes, 0.6, true, boxes.size()));
+    want.resize(std::min<size_t>(want.size(), 100));
+    expect_equal(decode_all(outputs, {}, "nanodet").detections, want);
+    expect_equal(decode_all({stored_cpu(table, "output")}, {}, "nanodet").detections, want);
+}
+
 // Lists of boxes: corners, scores and classes, the latter as integers or floats.
 std::vector<StoredTensor> listed(const std::vector<RefBox>& boxes, std::array<int, 4> order,
                                  bool integers) {
@@ -333,6 +364,11 @@ TEST(Detr, ScalesFromTheSizeItWasFed) {
     info.inputs[0].feed = "const:640,512";
     const Decoded decoded = decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr");
     expect_equal(decoded.detections, {{5, 10, 55, 110, 0.9, 3}, {6, 10, 55, 110, 0.8, 3}});
+    // Height first, where an input has the name of PaddleDetection's.
+    info.inputs[0].name = "im_shape";
+    info.inputs[0].feed = "const:512,640";
+    expect_equal(decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr").detections,
+                 {{5, 10, 55, 110, 0.9, 3}, {6, 10, 55, 110, 0.8, 3}});
     info.inputs[0].feed = "frame-size";  // the frame is as large as the model's input here
     EXPECT_EQ(decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr").detections.at(0).x0, 10);
 }
@@ -389,6 +425,10 @@ TEST(Listed, OfAWholeGridAreSuppressed) {
     ModelInfo info;
     info.box_unit = "pixel";
     EXPECT_EQ(decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr").detections.size(), 1u);
+    // What is written of a family without NMS is no threshold: boxes that touch are two.
+    info.decoder = "detr";
+    const std::string written = print_modelinfo(info, {}, {});
+    EXPECT_EQ(written.find("iou-threshold"), std::string::npos) << written;
 }
 
 TEST(Listed, MayHaveClassesAsFloatsWhereNamesTell) {

@@ -360,6 +360,30 @@ TEST_P(Heatmaps, MoveByOffsetsWhereThereAre) {
 }
 INSTANTIATE_TEST_SUITE_P(Views, Heatmaps, testing::ValuesIn(map_views), view_name);
 
+// PoseNet of TensorFlow: 17 points in 17x17 cells of 257x257 pixels, a cell every 16 pixels. The
+// offsets show that the channels of the heat maps are the last axis.
+TEST(Heatmaps, OfPoseNetHaveTheirAxesAndItsStride) {
+    RefMap map = random_map(17, 17, 17, 3, 0, 1), moves = random_map(34, 17, 17, 4, -8, 8);
+    const std::vector<StoredTensor> tensors = {stored_map(map, "heatmaps", MapView::nhwc),
+                                               stored_map(moves, "offsets", MapView::nhwc)};
+    ModelInfo info;
+    info.decoder = "heatmap";
+    info.outputs = {{.name = "heatmaps", .id = "", .role = "heatmap"},
+                    {.name = "offsets", .id = "", .role = "offsets"}};
+    const Decoded decoded = decode_tensors(tensors, info, 257, 257);
+    ASSERT_EQ(decoded.keypoints.size(), 17u);
+    for (size_t k = 0; k < 17; ++k) {
+        size_t px = 0, py = 0;
+        for (size_t y = 0; y < 17; ++y)
+            for (size_t x = 0; x < 17; ++x)
+                if (map.at(k, y, x) > map.at(k, py, px)) px = x, py = y;
+        EXPECT_NEAR(decoded.keypoints[k].x, static_cast<float>(px * 16) + moves.at(k + 17, py, px),
+                    1e-3);
+        EXPECT_NEAR(decoded.keypoints[k].y, static_cast<float>(py * 16) + moves.at(k, py, px),
+                    1e-3);
+    }
+}
+
 // The cells that hang together with the greatest one, found by looking at all again and again.
 std::vector<bool> blob_of(const RefMap& map, size_t k, size_t py, size_t px, float threshold) {
     std::vector<bool> in(map.height * map.width);

@@ -163,6 +163,23 @@ TEST(OpenPoseOutputs, MayBeOneTensorOrSeveralStages) {
     EXPECT_EQ(decode_tensors(stages, {}, width, height).detections.size(), 1u);
 }
 
+// Ears and shoulders join head and body where the limb from neck to nose is not seen, or no neck.
+TEST(OpenPoseOutputs, JoinTheHalvesOfAPerson) {
+    const auto persons = [](Drawn drawn) {
+        return decode_tensors({stored_map(drawn.fields, "pafs", MapView::nchw),
+                               stored_map(drawn.heat, "heatmaps", MapView::nchw)},
+                              {}, width, height);
+    };
+    Drawn drawn = draw({{{228, 128}}});
+    for (size_t y = 0; y < cells_y; ++y)
+        for (size_t x = 0; x < cells_x; ++x)
+            drawn.fields.at(28, y, x) = drawn.fields.at(29, y, x) = 0;
+    const Decoded whole = persons(drawn);
+    ASSERT_EQ(whole.detections.size(), 1u);
+    EXPECT_TRUE(std::ranges::all_of(whole.keypoints, &Keypoint::visible));
+    EXPECT_EQ(persons(draw({{{228, 128}, 1, {1}}})).detections.size(), 3u);  // and two legs
+}
+
 TEST(OpenPoseOutputs, NameThePersonAndItsSkeleton) {
     Drawn drawn = draw({});
     const std::vector<TensorInfo> infos = {stored_map(drawn.heat, "heat", MapView::nchw).info,

@@ -233,6 +233,14 @@ const Refusal refusals[] = {
      [](ModelInfo& m) { m.num_classes = 91, m.class_offset = -1; },
      "dec-classes",
      "x-vartml-num-classes=91"},
+    {"the background behind the classes and before them",
+     {{1, 1917, 4}, {1, 1917, 81}},
+     [](ModelInfo& m) {
+         m.num_classes = 80, m.class_offset = -1, m.background = "last",
+         m.outputs = {{"a", "", "boxes"}};
+     },
+     "dec-classes",
+     "80 classes"},
     {"strides without anchors",
      {{1, 1917, 4}, {1, 1917, 91}},
      [](ModelInfo& m) { m.strides = {16, 32, 64, 128, 256, 512}; },
@@ -481,6 +489,27 @@ TEST(SsdOfDetr, IsToldToSayThatItGivesLogits) {
     EXPECT_NE(doubt.find("lack their softmax (x-vartml-activation=softmax in section"),
               std::string::npos)
         << doubt;
+}
+
+// Questions have one answer each; as many rows as an SSD has priors were not selected by anybody.
+TEST(SsdOfDetr, IsSuppressedWhereItsRowsAreTooManyToBeQuestions) {
+    for (const auto& [rows, found] : {std::pair<size_t, size_t>{100, 2}, {150, 2}, {1200, 1}}) {
+        RefTensor boxes{{}, rows, 4, false}, scores{{}, rows, 3, false};
+        for (size_t i = 0; i < rows; ++i) {
+            boxes.data.insert(boxes.data.end(), {0.5f, 0.5f, 0.2f, 0.2f});
+            for (const float score : {i < 2 ? 0.9f : 0.f, 0.f, i < 2 ? 0.1f : 1.f})
+                scores.data.push_back(score);
+        }
+        ModelInfo info;
+        info.decoder = "ssd";
+        info.background = "last";
+        info.activation = "none";
+        info.box_order = "cxcywh";
+        info.outputs = {{"boxes", "", "boxes"}};
+        const Decoded decoded = decode_tensors(
+            {stored_cpu(boxes, "boxes"), stored_cpu(scores, "scores")}, info, 320, 320);
+        EXPECT_EQ(decoded.detections.size(), found) << rows;
+    }
 }
 
 // MMDetection's SSD counts nothing behind its classes, and leaves its boxes to be decoded.

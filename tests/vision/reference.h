@@ -120,10 +120,11 @@ inline std::vector<RefBox> ref_ultraface(const RefTensor& scores, const RefTenso
     return boxes;
 }
 
-// One level of NanoDet: centre of the cell, distances left, top, right, bottom as expectations over
-// `bins` bins.
+// One level of NanoDet: centre of the cell, or its corner (`middle` 0), distances left, top, right,
+// bottom as expectations over `bins` bins.
 inline std::vector<RefBox> ref_nanodet(const RefTensor& scores, const RefTensor& distances,
-                                       int grid_width, int stride, size_t bins, double threshold) {
+                                       int grid_width, int stride, size_t bins, double threshold,
+                                       double middle = 0.5) {
     std::vector<RefBox> boxes;
     for (size_t p = 0; p < scores.positions; ++p) {
         const int best = ref_best(scores, p, 0);
@@ -139,8 +140,8 @@ inline std::vector<RefBox> ref_nanodet(const RefTensor& scores, const RefTensor&
             }
             side[k] = weighted / sum * stride;
         }
-        const double cx = (static_cast<int>(p) % grid_width + 0.5) * stride;
-        const double cy = (static_cast<int>(p) / grid_width + 0.5) * stride;
+        const double cx = (static_cast<int>(p) % grid_width + middle) * stride;
+        const double cy = (static_cast<int>(p) / grid_width + middle) * stride;
         boxes.push_back({cx - side[0], cy - side[1], cx + side[2], cy + side[3], score, best});
     }
     return boxes;

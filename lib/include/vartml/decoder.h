@@ -41,8 +41,8 @@ typedef struct VartmlBox {
 } VartmlBox;
 
 /* Takes what was found; all pointers are read during the call. Boxes come out mapped to the frame,
- * after the element's NMS, thresholds and class filter. Numbers that are not finite are dropped and
- * counted. */
+ * after the element's NMS, thresholds and class filter. What has numbers that are not finite is
+ * dropped and counted; a keypoint stays in its place, invisible at 0,0. */
 typedef struct VartmlResults VartmlResults;
 struct VartmlResults {
     void (*add_box)(VartmlResults*, const VartmlBox*);

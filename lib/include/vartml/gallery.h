@@ -44,7 +44,8 @@ public:
 
     std::vector<std::string> names() const;  ///< each once, in the order of enrolment
     size_t vectors() const { return owners_.size(); }
-    size_t size() const { return size_; }  ///< numbers of a vector; 0: there is none
+    const std::string& model() const { return model_; }  ///< hash of whose they are; "": not known
+    size_t size() const { return size_; }                ///< numbers of a vector; 0: there is none
 
 private:
     std::string file_;   // where it came from, for messages

@@ -11,7 +11,7 @@
 
 namespace vartml {
 
-/// How boxes find their tracks. Both compare a box with the place where a track is expected by
+/// How boxes find their tracks. All compare a box with the place where a track is expected by
 /// constant velocity.
 enum class TrackAlgorithm : uint8_t {
     iou,        ///< one association, the largest overlap first

@@ -36,7 +36,7 @@ Result<DecodePath> DecodePath::create(const ModelInfo& info, const std::vector<T
     }
     const DecoderFamily& row = path.family_->row;
     path.threshold_ = static_cast<float>(info.score_threshold.value_or(row.score_threshold));
-    path.iou_ = info.iou_threshold.value_or(row.iou_threshold);
+    path.iou_ = vision::iou_threshold_of(*path.family_, info);
     return path;
 }
 

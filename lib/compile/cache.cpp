@@ -107,6 +107,7 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     json["batch_size"] = request.batch_size;
     json["threshold_gops_percent"] = request.threshold_gops_percent;
     json["device_memory_limit"] = request.device_memory_limit;
+    json["cpu_memory_limit"] = request.cpu_memory_limit;
     json["input_shapes"] = request.input_shapes;
     auto tessellation = tessellation_key(request.tessellate);
     if (!tessellation) return tessellation.error();

@@ -45,13 +45,6 @@ Error as_argument(Error error) {
     return error;
 }
 
-std::string join_nicks() {
-    std::string text;
-    for (const DecoderFamily& family : decoder_families())
-        text += (text.empty() ? "" : ", ") + std::string(family.nick);
-    return text;
-}
-
 // Height and width of the first 4-D input, the picture.
 std::pair<uint32_t, uint32_t> picture_size(std::span<const TensorInfo> inputs) {
     for (const TensorInfo& input : inputs)
@@ -367,7 +360,7 @@ Result<std::string> known_modelinfo(const SidecarRequest& request,
         if (!family)
             return Error{
                 ErrorCode::invalid_argument,
-                "--decoder: '" + request.decoder + "' is not a decoder; known: " + join_nicks()};
+                "--decoder: '" + request.decoder + "' is not a decoder; known: " + decoder_nicks()};
         info.decoder = family->nick;
     } else if (beside) {
         // A list of labels in a file of its own cannot come along: then the entry is written
@@ -491,6 +484,13 @@ std::string with_meanings(std::string text, const SidecarRequest& request) {
 
 }  // namespace
 
+std::string decoder_nicks() {
+    std::string text;
+    for (const DecoderFamily& family : decoder_families())
+        text += (text.empty() ? "" : ", ") + std::string(family.nick);
+    return text;
+}
+
 Result<std::string> make_modelinfo(const SidecarRequest& request,
                                    std::vector<std::string>& warnings) {
     auto known = known_modelinfo(request, warnings);
@@ -502,7 +502,14 @@ Result<std::string> sidecar_inputs(const std::string& model, const std::string& 
     std::string bytes;
     auto file = find_side_file(model);
     if (!file) return file.error();
-    if (*file) bytes += (*file)->path.substr((*file)->path.rfind('/') + 1) + '\n' + (*file)->text;
+    if (*file) {
+        bytes += (*file)->path.substr((*file)->path.rfind('/') + 1) + '\n' + (*file)->text;
+        // Its labels may be in a file of their own. What is wrong with them is told where they are
+        // read.
+        const auto said = parse_modelinfo((*file)->text, (*file)->path);
+        if (said && !said->labels_file.empty())
+            for (const std::string& label : said->labels) bytes += '\n' + label;
+    }
     bytes += '\0';
     if (!labels.empty()) {
         auto text = read_file(labels, max_file_bytes);

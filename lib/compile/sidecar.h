@@ -37,6 +37,9 @@ struct SidecarRequest {
 Result<std::string> make_modelinfo(const SidecarRequest& request,
                                    std::vector<std::string>& warnings);
 
+// What `decoder` may be, as in "classify, ssd".
+std::string decoder_nicks();
+
 // Files that make_modelinfo reads, as bytes: what decides whether a compiled model is up to date.
 Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels);
 

@@ -103,7 +103,8 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
     if (!appended) fail(appended.error());
     if (!error_)
         for (ValueId& id : outputs) id = without_elements(id);
-    if (of_four_bits) four_bits.insert(outputs.begin(), outputs.end());
+    if (of_four_bits && !error_) four_bits.insert(outputs.begin(), outputs.end());
+    four_bits.erase(graph::none);
     return outputs;
 }
 
@@ -165,6 +166,7 @@ void Builder::go_back(Mark mark) {
     for (size_t i = mark.values; i < graph.values.size(); ++i) {
         value_names_.erase(graph.values[i].name);
         unnamed_.erase(static_cast<ValueId>(i));
+        four_bits.erase(static_cast<ValueId>(i));
     }
     for (size_t i = mark.nodes; i < graph.nodes.size(); ++i)
         if (graph.nodes[i].name != node_) node_names_.erase(graph.nodes[i].name);

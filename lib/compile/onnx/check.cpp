@@ -179,9 +179,10 @@ std::string unknown_operators(const pb::GraphProto& graph) {
     std::set<std::string> names;
     for (const auto& node : graph.node()) {
         const std::string domain = domain_of(node);
-        if (!::onnx::OpSchemaRegistry::Schema(node.op_type(), domain) &&
-            !(domain.empty() && find_newer(node.op_type())))
-            names.insert(operator_name(node));
+        const bool is_known = domain.empty()
+                                  ? is_in_default_domain(node.op_type())
+                                  : !!::onnx::OpSchemaRegistry::Schema(node.op_type(), domain);
+        if (!is_known) names.insert(operator_name(node));
     }
     std::string text;
     size_t count = 0;
@@ -221,6 +222,10 @@ bool is_as_in(const pb::NodeProto& node, int one, int other) {
     };
     const auto *a = schema(one), *b = schema(other);
     return a && b && a->SinceVersion() == b->SinceVersion();
+}
+
+bool is_in_default_domain(std::string_view op) {
+    return ::onnx::OpSchemaRegistry::Schema(std::string(op), "") || find_newer(op);
 }
 
 std::span<const RefusedClass> refused_classes() {

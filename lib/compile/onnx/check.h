@@ -49,6 +49,9 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
 // is not known.
 bool is_as_in(const pb::NodeProto& node, int one, int other);
 
+// Whether some set of ONNX, also a newer one than ours, has an operator of that name.
+bool is_in_default_domain(std::string_view op);
+
 // The name of a node in messages and reports: its own, or that of its first output.
 const std::string& node_name(const pb::NodeProto& node);
 // "" for the default domain however the file spells it.

@@ -379,7 +379,10 @@ Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why
     for (const std::string& output : node.output()) {
         if (output.empty()) continue;
         all.push_back(output);
-        if (read_.contains(output)) names.push_back(output);
+        if (read_.contains(output))
+            names.push_back(output);
+        else
+            made_[output] = *item;  // for nodes that nobody reads either
     }
     const bool unread = names.empty();
     if (unread) names = std::move(all);
@@ -395,10 +398,7 @@ Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why
         if (auto done = ask(node, make_model(asked).SerializeAsString(), outputs); !done)
             return done;
     }
-    if (unread) {  // for nodes that nobody reads either
-        for (const Output& output : outputs.list) made_[output.name] = *item;
-        return {};
-    }
+    if (unread) return {};
 
     std::vector<std::string> tensors;
     std::vector<graph::Type> types;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "lib/compile/onnx/check.h"
 #include "lib/compile/onnx/model_file.h"
 #include "lib/graph/attribute_values.h"
 #include "lib/graph/canonical.h"
@@ -278,6 +279,9 @@ void batch_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
 }
 
 void layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
+    // Sets before 17 have no schema that counts the outputs.
+    if (!n.has_output(0))
+        return b.fail(ErrorCode::bad_model, "(LayerNormalization) lacks output 0");
     n.attributes.erase("stash_type");
     keep_as(b, n, "LayerNormalization");
 }
@@ -405,7 +409,7 @@ void skip_layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
     const Attributes attributes{{"axis", int64_t{-1}}, {"epsilon", n.get("epsilon", 1e-12f)}};
     const ValueId y = b.emit("LayerNormalization", {sum, n.input(2), n.input(3)}, attributes);
     if (b.error()) return;
-    b.bind(n.outputs[0], y);
+    bind_first(b, n, y);
     if (n.has_output(3)) b.bind(n.outputs[3], sum);
 }
 
@@ -493,18 +497,11 @@ const LowerRow* find_row(std::string_view domain, std::string_view op) {
     return nullptr;
 }
 
-// The graph has some operators of com.microsoft, of which ONNX has others of the same name.
-bool is_microsofts(std::string_view op) {
-    const LowerRow* const row = find_row(microsoft, op);
-    return row && row->handler == keep;
-}
-
 using Handler = decltype(LowerRow::handler);
 Handler find_handler(std::string_view domain, std::string_view op) {
     if (const LowerRow* row = find_row(domain, op)) return row->handler;
-    const bool is_onnxs = domain.empty() && !is_microsofts(op) && graph::find_op(op) &&
-                          !graph::has_trait(op, graph::Trait::internal);
-    return is_onnxs ? keep : nullptr;
+    // The graph has operators of other domains, and some of its own.
+    return domain.empty() && is_in_default_domain(op) && graph::find_op(op) ? keep : nullptr;
 }
 
 std::string_view kind_of(const pb::AttributeProto& attribute) {
@@ -605,12 +602,15 @@ bool can_lower(std::string_view domain, std::string_view op) {
 }
 
 std::vector<LoweredOperator> lowered_operators() {
+    // Of some names the graph has the operator of com.microsoft.
+    const auto is_another = [](const LowerRow& row) {
+        const LowerRow* const ms = row.domain.empty() ? find_row(microsoft, row.op) : nullptr;
+        return ms && ms->handler == keep;
+    };
     std::vector<LoweredOperator> operators;
     for (const auto table : tables)
         for (const LowerRow& row : table())
-            operators.push_back(
-                {row.domain, row.op,
-                 graph::find_op(row.op) && !(row.domain.empty() && is_microsofts(row.op))});
+            operators.push_back({row.domain, row.op, graph::find_op(row.op) && !is_another(row)});
     return operators;
 }
 

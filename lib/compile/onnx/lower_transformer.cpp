@@ -175,9 +175,15 @@ ValueId positions(Builder& b, int64_t first, int64_t count) {
     return b.ints(numbers);
 }
 
-// [tokens, keys]: no key behind the token that asks, where the past comes first.
-ValueId causal_mask(Builder& b, const AttentionSizes& s, ValueId like) {
-    const ValueId rows = reshape(b, positions(b, s.past, s.tokens), {s.tokens, 1});
+// [tokens, keys]: no key behind the token that asks, where the past comes first. Of keys of which
+// only the first are there (nonpad_kv_seqlen) the tokens are the last: [batch, 1, tokens, keys].
+// given: Attention of set 24.
+ValueId causal_mask(Builder& b, const OnnxNode& n, const AttentionSizes& s, ValueId like) {
+    ValueId rows = reshape(b, positions(b, s.past, s.tokens), {s.tokens, 1});
+    if (n.input(6) != graph::none && s.past == 0) {
+        const ValueId before = b.emit("Sub", {n.input(6), b.ints({s.tokens})});
+        rows = b.emit("Add", {rows, reshape(b, before, {s.batch, 1, 1, 1})});
+    }
     return hide_others(b, b.emit("GreaterOrEqual", {rows, positions(b, 0, s.keys)}), like);
 }
 
@@ -199,7 +205,7 @@ ValueId bias_of(Builder& b, const OnnxNode& n, const AttentionSizes& s, ValueId 
                    "has the attn_mask " + graph::to_string(b.type(n.input(3)).shape) +
                        ", which does not broadcast to the scores " + graph::to_string(all));
     }
-    if (n.get("is_causal", int64_t{0}) != 0) parts.push_back(causal_mask(b, s, scores));
+    if (n.get("is_causal", int64_t{0}) != 0) parts.push_back(causal_mask(b, n, s, scores));
     if (n.input(6) != graph::none) parts.push_back(padding_mask(b, s, n.input(6), scores));
     ValueId bias = graph::none;
     for (const ValueId part : parts)
@@ -254,6 +260,13 @@ void attention(Builder& b, ModelFile&, OnnxNode& n) {
     stages[1] = soften(b, n, stages[0]);
     stages[2] = bias == graph::none ? stages[1] : b.emit("Add", {stages[1], bias});
     stages[3] = probabilities(b, n, stages[2]);
+    // A token that may see no key at all gets zeros. given: the same.
+    const bool is_masked = n.input(3) != graph::none || n.input(6) != graph::none;
+    if (is_masked && !b.error() && !b.type(bias).shape.empty()) {
+        const ValueId most = b.emit("ReduceMax", {bias, b.ints({-1})});
+        const ValueId sees_none = b.emit("Equal", {most, number(b, hidden, bias)});
+        stages[3] = b.emit("Where", {sees_none, number(b, 0, stages[3]), stages[3]});
+    }
     ValueId y = b.emit("MatMul", {reshape(b, stages[3], single), all->value});
     y = reshape(b, y, {s.batch, s.heads, s.tokens, s.value_width});
     if (b.type(n.input(0)).shape.size() == 3) {

@@ -186,15 +186,17 @@ bool pads_space_with(const Node& pad, double value) {
     return true;
 }
 
-bool never_negative(Rewriter& rewriter, ValueId id) {
+// Looks `depth` nodes back at most: branches that meet again would double the way each time.
+bool never_negative(Rewriter& rewriter, ValueId id, int depth = 8) {
     const Node* node = rewriter.producer(id);
-    if (!node) return false;
+    if (!node || depth == 0) return false;
     const graph::Operation& last = node->last();
     if (graph::has_trait(last.kind, graph::Trait::never_negative)) return true;
     if (last.kind == "Clip") return last.get("min", -INFINITY) >= 0;
     if (last.kind == "MaxPool" || last.kind == "Concat") {
-        return std::ranges::all_of(node->inputs,
-                                   [&](ValueId input) { return never_negative(rewriter, input); });
+        return std::ranges::all_of(node->inputs, [&](ValueId input) {
+            return never_negative(rewriter, input, depth - 1);
+        });
     }
     return false;
 }

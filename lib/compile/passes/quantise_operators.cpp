@@ -3,6 +3,7 @@
 // ones.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
@@ -167,7 +168,9 @@ std::optional<Changed> find_changed(Rewriter& rewriter, ValueId real) {
         const auto bad = [](float f) { return !(f > 0) || !std::isfinite(f); };
         if (before.factors.empty() || std::ranges::any_of(before.factors, bad)) return std::nullopt;
         found.passed.push_back(real);
-        real = scaled->inputs[1 - at];
+        const ValueId whole = std::exchange(real, scaled->inputs[1 - at]);
+        // Factors of more channels than there are make them.
+        if (rewriter.type(real).shape != rewriter.type(whole).shape) return std::nullopt;
     }
     const Node* activation = rewriter.producer(real);
     if (activation && activation->inputs.size() == 1 && activation->fused.empty() &&

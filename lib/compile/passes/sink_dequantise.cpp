@@ -139,7 +139,7 @@ bool sink_weights(Rewriter& rewriter, size_t index) {
 bool split_mean(Rewriter& rewriter, size_t index) {
     const Node& mean = rewriter.node(index);
     if (mean.kind != "ReduceMean" || mean.inputs.size() != 1 ||
-        mean.get("keepdims", int64_t{1}) != 0 ||
+        mean.get("keepdims", int64_t{1}) != 0 || rewriter.value(mean.outputs[0]).data_dependent ||
         !coding_of(rewriter, rewriter.producer(mean.inputs[0], "DequantizeLinear")))
         return false;
     const ValueId result = mean.outputs[0];

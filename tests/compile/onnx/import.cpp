@@ -493,6 +493,9 @@ TEST_F(Import, DecomposesCompositeOperators) {
         .output("y");
     EXPECT_EQ(kinds(good(skip).graph), (Kinds{"Add", "LayerNormalization"}));
     EXPECT_EQ(good(skip).operators, 1u);
+    // A node beside it that makes nothing.
+    skip.node("SkipLayerNormalization", {"x", "s", "g", "b"}, {}, {}, "com.microsoft");
+    EXPECT_EQ(refusal(skip), "imported");
 
     TinyOnnx fused;
     fused.opset("com.microsoft", 1).input("x", {2, 8}).input("w", {4, 8});

@@ -187,6 +187,11 @@ TEST_F(Import, AsksOnnxRuntimeForOutputsThatAreRead) {
     EXPECT_EQ(refusal(loop, options), "imported");
     ASSERT_EQ(asked.graph().output_size(), 1);
     EXPECT_EQ(asked.graph().output(0).name(), "y");
+    // The scan output is read by a node alone that nobody reads.
+    TinyOnnx beside = loop;
+    beside.node("Neg", {"scan"}, {"further"});
+    EXPECT_EQ(refusal(beside, options), "imported");
+    EXPECT_EQ(kinds(good(beside, options).graph), (Kinds{"OnnxRuntime", "Relu"}));
     TinyOnnx unread = loop;
     loop.output("scan");
     EXPECT_NE(refusal(loop, options).find("output 'scan' has a shape that depends on the data"),

@@ -20,7 +20,7 @@ struct Refused {
     std::vector<std::pair<std::string, TinyOnnx::Attribute>> attributes;
     const char* want;
 };
-// One row per class of the format document's 13.3, plus the operator sets.
+// One row per class of operators that are refused, plus the operator sets.
 const Refused refused[] = {
     {"Loop",
      {"", "", "x"},
@@ -68,6 +68,8 @@ const Refused refused[] = {
      "uses Frobnicate (opset 17), which neither the NPU nor the CPU partition runs"},
     // kinds of ours, which are no operators of ONNX
     {"SiLU", {"x"}, 17, {}, "uses SiLU (opset 17), which neither"},
+    {"QLinearAdd", {"x"}, 17, {}, "uses QLinearAdd (opset 17), which neither"},
+    {"QLinearSoftmax", {"x"}, 17, {}, "uses QLinearSoftmax (opset 17), which neither"},
     {"Late", {"x"}, 17, {{"op", std::string("Relu")}}, "uses Late (opset 17), which neither"},
     {"OnnxRuntime", {"x"}, 17, {}, "uses OnnxRuntime (opset 17), which neither"},
     {"Relu",

@@ -126,7 +126,11 @@ Expected formula(const AttentionCase& c, const TinyOnnx::Floats& q, const TinyOn
                         score = static_cast<double>(c.softcap) *
                                 std::tanh(score / static_cast<double>(c.softcap));
                     const double softened = score;
-                    bool hidden = c.causal && s > c.past + t;
+                    // Of keys of which only the first are there the tokens are the last.
+                    const int64_t before = c.past == 0 && !c.lengths.empty()
+                                               ? c.lengths[static_cast<size_t>(b)] - tokens
+                                               : c.past;
+                    bool hidden = c.causal && s > before + t;
                     if (c.mask != Mask::none) {
                         const double m =
                             s < columns
@@ -142,7 +146,7 @@ Expected formula(const AttentionCase& c, const TinyOnnx::Floats& q, const TinyOn
                     sum += p.back();
                 }
                 for (int64_t s = 0; s < keys; ++s) {
-                    const double share = p[static_cast<size_t>(s)] / sum;
+                    const double share = sum > 0 ? p[static_cast<size_t>(s)] / sum : 0;
                     if (c.mode == 3)
                         e.scores[e.scores.size() - p.size() + static_cast<size_t>(s)] = share;
                     for (int64_t i = 0; i < c.value_width; ++i)
@@ -227,6 +231,9 @@ const AttentionCase attention_cases[] = {
     {.name = "a short boolean mask", .mask = Mask::booleans, .missing = 1},
     {.name = "softcap", .softcap = 0.7F},
     {.name = "lengths", .lengths = {1, 3}},
+    {.name = "lengths, causal", .causal = true, .lengths = {3, 4}},
+    {.name = "lengths below the tokens, causal", .causal = true, .lengths = {1, 2}},
+    {.name = "no key, probabilities", .mode = 3, .lengths = {0, 2}},
     {.name = "lengths and a mask", .mask = Mask::booleans, .lengths = {2, 4}},
     {.name = "softcap, causal", .causal = true, .softcap = 0.7F},
     {.name = "softcap and a boolean mask", .mask = Mask::booleans, .softcap = 0.7F},

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <chrono>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -212,6 +214,32 @@ TEST(Executor, a_task_that_waits_leaves_its_processor_to_helpers) {
     idle.may_end = true;
     caller.join();
     EXPECT_EQ(recorder.threads_seen(), 3u);
+}
+
+TEST(Executor, rounds_to_nearest_whatever_its_caller_has_set) {
+    const auto sum = [] {
+        volatile float one = 1, little = 0x1p-25F;
+        return one + little;
+    };
+    std::fesetround(FE_UPWARD);
+    float own = 0, on_a_thread = 0;
+    {
+        Executor executor("test", 2);
+        struct Here final : Executor::Task {
+            explicit Here(std::function<float()> sum) : sum(std::move(sum)) {}
+            void run(unsigned) noexcept override { result = sum(); }
+            const std::function<float()> sum;
+            float result = 0;
+        } here(sum);
+        while (!executor.try_run(here)) std::this_thread::yield();
+        own = here.result;
+        executor.call([&] { on_a_thread = sum(); });
+    }
+    const float afterwards = sum();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(own, 1);
+    EXPECT_EQ(on_a_thread, 1);
+    EXPECT_GT(afterwards, 1) << "the caller has what it had set";
 }
 
 TEST(Executor, sleeping_threads_wake_for_a_task) {

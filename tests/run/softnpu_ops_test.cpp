@@ -230,6 +230,11 @@ const Case cases[] = {
      "graph g\ninput %x : f32[1,4,9,8]\n"
      "%a = Slice %x {axes=[2,3], ends=[9,8], starts=[1,0], steps=[2,2]} : f32[1,4,4,4]\n"
      "%y = Slice %a {axes=[1], ends=[-1], starts=[3], steps=[-1]} : f32[1,4,4,4]\noutput %y\n"},
+    {"axes from the last one and no steps, as another compiler may write them",
+     "graph g\ninput %x : f32[1,4,9,8]\n"
+     "%a = Slice %x {axes=[2], ends=[9], starts=[1]} : f32[1,4,8,8]\n"
+     "%b, %c = Split %a {axis=-3, split=[3,1]} : f32[1,3,8,8], f32[1,1,8,8]\n"
+     "%y = Concat %c, %b {axis=-3} : f32[1,4,8,8]\noutput %y\n"},
     {"pixel shuffle in both modes and back",
      "graph g\ninput %x : f32[1,18,5,4]\n"
      "%a = DepthToSpace %x {blocksize=3, mode=\"CRD\"} : f32[1,2,15,12]\n"

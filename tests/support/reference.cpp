@@ -339,7 +339,7 @@ struct Evaluator {
         }
         if (kind == "Slice") {
             const auto starts = n.get("starts", Dims{}), axes = n.get("axes", Dims{}),
-                       steps = n.get("steps", Dims{});
+                       steps = n.get("steps", Dims(axes.size(), 1));
             return gather(n, 0, [&](Dims at) -> std::optional<Dims> {
                 for (size_t i = 0; i < axes.size(); ++i) {
                     auto& p = at[static_cast<size_t>(axes[i])];
@@ -381,9 +381,16 @@ struct Evaluator {
         });
     }
 
+    // It may be counted from the last one.
+    size_t axis_of(const Node& n) const {
+        const int64_t axis = n.get("axis", int64_t{0});
+        return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(in_shape(n, 0).size())
+                                            : axis);
+    }
+
     Tensor concat(const Node& n) const {
         const Dims& y = shape(n.outputs[0]);
-        const auto axis = static_cast<size_t>(n.get("axis", int64_t{0}));
+        const size_t axis = axis_of(n);
         Tensor result(static_cast<size_t>(count(y)));
         int64_t start = 0;
         for (size_t i = 0; i < n.inputs.size(); ++i) {
@@ -398,7 +405,7 @@ struct Evaluator {
     }
 
     void split(const Node& n) {
-        const auto axis = static_cast<size_t>(n.get("axis", int64_t{0}));
+        const size_t axis = axis_of(n);
         const Dims sizes = n.get("split", Dims());
         int64_t start = 0;
         for (size_t i = 0; i < n.outputs.size(); start += sizes[i++]) {

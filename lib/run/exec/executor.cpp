@@ -2,6 +2,9 @@
 #include "lib/run/exec/executor.h"
 
 #include <pthread.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +15,36 @@
 
 namespace vartml::device {
 namespace {
+
+// While it lives, floats are rounded to nearest, subnormal numbers count and nothing traps,
+// whatever the application has set for its thread: results are the same on every thread.
+class PlainFloats {
+public:
+    PlainFloats() : before_(control()) {
+        if (before_ != plain) set_control(plain);
+    }
+    ~PlainFloats() {
+        if (before_ != plain) set_control(before_);
+    }
+    PlainFloats(const PlainFloats&) = delete;
+    PlainFloats& operator=(const PlainFloats&) = delete;
+
+private:
+#if defined(__x86_64__)
+    static constexpr unsigned plain = 0x1f80;                    // given: MXCSR after a reset
+    static unsigned control() { return _mm_getcsr() & ~0x3fu; }  // without what has happened
+    static void set_control(unsigned control) { _mm_setcsr(control | (_mm_getcsr() & 0x3fu)); }
+#elif defined(__aarch64__)
+    static constexpr unsigned plain = 0;  // given: FPCR after a reset
+    static unsigned control() { return __builtin_aarch64_get_fpcr(); }
+    static void set_control(unsigned control) { __builtin_aarch64_set_fpcr(control); }
+#else
+    static constexpr unsigned plain = 0;
+    static unsigned control() { return plain; }
+    static void set_control(unsigned) {}
+#endif
+    const unsigned before_;
+};
 
 struct Registry {
     std::mutex mutex;
@@ -156,7 +189,10 @@ void Executor::run_in_slot(Task& task, unsigned slot) {
     const Inside before = inside;
     inside = {this, slot};
     active_.fetch_add(1);
-    task.run(slot);
+    {
+        const PlainFloats floats;
+        task.run(slot);
+    }
     active_.fetch_sub(1);
     inside = before;
     bool waiting;
@@ -264,6 +300,7 @@ bool Executor::run_next() {
 }
 
 void Executor::work(unsigned thread) {
+    const PlainFloats floats;  // of who made the thread
     for (;;) {
         const uint64_t seen = news_.load();
         if (queued_.load(std::memory_order_relaxed) > 0 && run_next()) continue;

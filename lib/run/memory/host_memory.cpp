@@ -23,6 +23,16 @@ Error no_memory(size_t size_bytes, int error_number) {
                                           " bytes of host memory: " + std::strerror(error_number)};
 }
 
+// Whether the pages of a memfd are there, as far as its file system can tell. Until Linux 6.17 any
+// signal interrupts it.
+bool reserve(int memfd, off_t size) {
+    int done;
+    do {
+        done = fallocate(memfd, 0, 0, size);
+    } while (done != 0 && errno == EINTR);
+    return done == 0 || errno == EOPNOTSUPP;
+}
+
 // A dma-buf of a sealed memfd, or -1.
 int make_dma_buf(int memfd, size_t size_bytes) {
     const int device = open(udmabuf_path, O_RDWR | O_CLOEXEC);
@@ -81,8 +91,7 @@ Result<std::shared_ptr<HostMemory>> HostMemory::allocate(size_t size_bytes, Cohe
     // pages are reserved now: running out later would be a signal in the middle of a run.
     if (fd < 0 || ftruncate(fd, size) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0 ||
-        !memory->map(memory->data_, MAP_SHARED, fd) ||
-        (fallocate(fd, 0, 0, size) != 0 && errno != EOPNOTSUPP) || !memory->touch(page))
+        !memory->map(memory->data_, MAP_SHARED, fd) || !reserve(fd, size) || !memory->touch(page))
         return no_memory(size_bytes, errno);
     if (coherence == Coherence::noncoherent &&
         !memory->map(memory->device_data_, MAP_PRIVATE | MAP_ANONYMOUS, -1))

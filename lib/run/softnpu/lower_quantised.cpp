@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "lib/graph/ops.h"
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/copy_step.h"
@@ -212,7 +213,8 @@ Result<void> lower_quantised_binary(Lowering& lowering, const Node& node) {
 // Inputs of the same coding that could be written in place are there already.
 Result<void> lower_quantised_concat(Lowering& lowering, const Node& node) {
     const graph::ValueId out = node.outputs[0];
-    const auto axis = static_cast<size_t>(node.get("axis", int64_t{0}));
+    const auto axis = static_cast<size_t>(
+        graph::wrap_axis(node.get("axis", int64_t{0}), lowering.value(out).type.shape.size()));
     const View place = lowering.destination(out, lowering.order(out), true);
     const Coding to = *coding_of_result(lowering.graph(), node, 0);
     int64_t start = 0;

@@ -7,6 +7,7 @@
 
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/softmax.h"
+#include "lib/graph/ops.h"
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/lowering.h"
@@ -28,7 +29,8 @@ void emit_softmax(Lowering& lowering, const graph::Node& node, const View& src, 
 
 Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId out = node.outputs[0];
-    const int axis = static_cast<int>(node.get("axis", int64_t{-1}));
+    const int axis = static_cast<int>(
+        graph::wrap_axis(node.get("axis", int64_t{-1}), lowering.value(out).type.shape.size()));
     const DataType type = lowering.stored_type(out);
     const Order order = order_of(lowering.view(node.inputs[0]));
     const View dst = lowering.destination(out, order, false);
@@ -80,7 +82,8 @@ Result<void> lower_reduce(Lowering& lowering, const graph::Node& node) {
     const Order order = order_of(lowering.view(node.inputs[0]));
     const View src = lowering.dense(node.inputs[0], order, type);
     View kept = src;  // with the reduced axes as size 1
-    for (const int64_t axis : node.get("axes", Dims{})) kept.dims[static_cast<size_t>(axis)] = 1;
+    for (const int64_t axis : node.get("axes", Dims{}))
+        kept.dims[static_cast<size_t>(graph::wrap_axis(axis, kept.dims.size()))] = 1;
     if (kept.dims == src.dims) {
         lowering.finish(out, *reshape(src, lowering.value(out).type.shape));
         return {};

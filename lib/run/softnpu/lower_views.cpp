@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that move or rename elements: most of them only change a view.
+#include "lib/graph/ops.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/operators.h"
 
 namespace vartml::softnpu {
+
+namespace {
+// The axis of a Split or Concat, of a tensor's; verified, but perhaps counted from the last one.
+size_t axis_of(const Lowering& lowering, const graph::Node& node, graph::ValueId id) {
+    return static_cast<size_t>(
+        graph::wrap_axis(node.get("axis", int64_t{0}), lowering.value(id).type.shape.size()));
+}
+}  // namespace
 
 Result<void> lower_reshape(Lowering& lowering, const graph::Node& node) {
     const Dims& shape = lowering.value(node.outputs[0]).type.shape;
@@ -48,7 +57,7 @@ Result<void> lower_slice(Lowering& lowering, const graph::Node& node) {
 
 Result<void> lower_split(Lowering& lowering, const graph::Node& node) {
     const View view = lowering.view(node.inputs[0]);
-    const auto axis = static_cast<size_t>(node.get("axis", int64_t{0}));
+    const auto axis = axis_of(lowering, node, node.inputs[0]);
     const auto sizes = node.get("split", std::vector<int64_t>());
     int64_t start = 0;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -62,7 +71,7 @@ Result<void> lower_split(Lowering& lowering, const graph::Node& node) {
 
 // Inputs that could be written in place are there already.
 Result<void> lower_concat(Lowering& lowering, const graph::Node& node) {
-    const auto axis = static_cast<size_t>(node.get("axis", int64_t{0}));
+    const auto axis = axis_of(lowering, node, node.outputs[0]);
     const View place = lowering.destination(node.outputs[0], lowering.order(node.outputs[0]), true);
     int64_t start = 0;
     for (const graph::ValueId in : node.inputs) {

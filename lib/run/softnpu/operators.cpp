@@ -58,11 +58,11 @@ bool takes_resize(const Graph& graph, const Node& node) {
     if (has_codes(graph, node) && node.get("mode", "nearest") != "nearest") return false;
     // An axis may keep its size by rounding and be resampled all the same.
     const auto scales = node.get("scales", std::vector<float>{});
-    for (size_t axis = 0; axis < std::min<size_t>(2, scales.size()); ++axis)
-        if (scales[axis] != 1 && from.size() == 4 && from[axis] != 1) return false;
+    if (scales.size() != 4 || from.size() != 4) return false;
+    for (size_t axis = 0; axis < 2; ++axis)
+        if (scales[axis] != 1 && from[axis] != 1) return false;
     return node.get("mode", "nearest") != "cubic" && coordinates != "tf_crop_and_resize" &&
-           node.get("antialias", int64_t{0}) == 0 && from.size() == 4 && from[0] == to[0] &&
-           from[1] == to[1];
+           node.get("antialias", int64_t{0}) == 0 && from[0] == to[0] && from[1] == to[1];
 }
 bool takes_pad(const Graph& graph, const Node& node) {
     const auto pads = node.get("pads", Dims{});
@@ -72,7 +72,10 @@ bool takes_pad(const Graph& graph, const Node& node) {
 }
 
 bool takes_slice(const Graph&, const Node& node) {
-    return node.has("starts");
+    const Dims starts = node.get("starts", Dims{}), axes = node.get("axes", Dims{});
+    return node.has("starts") && axes.size() == starts.size() &&
+           node.get("steps", Dims{}).size() == starts.size() &&
+           std::ranges::none_of(axes, [](int64_t axis) { return axis < 0; });
 }
 bool takes_clip(const Graph&, const Node& node) {
     return node.inputs.size() == 1;

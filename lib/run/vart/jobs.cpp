@@ -540,7 +540,8 @@ Recording* Jobs::make_final(Job& job) {
     record.status = job.status;
     record.text = std::move(job.text);
     finished_.splice(finished_.end(), unfinished_, record.place);
-    Recording* unclaimed = nullptr;
+    // At most one recording that nobody claims: what is dropped here makes room below.
+    Recording* unclaimed = finished_.size() > kept_records ? drop_oldest() : nullptr;
     if (job.recording && !job.callback) {
         record.recording = std::exchange(job.recording, nullptr);
         unclaimed_.push_back(job.id);
@@ -550,7 +551,10 @@ Recording* Jobs::make_final(Job& job) {
         }
     }
     record.is_final.store(true, std::memory_order_release);
-    if (finished_.size() <= kept_records) return unclaimed;
+    return unclaimed;
+}
+
+Recording* Jobs::drop_oldest() {
     const auto oldest = records_.find(finished_.front());
     if (!std::exchange(has_warned_, true)) {
         try {
@@ -561,8 +565,7 @@ Recording* Jobs::make_final(Job& job) {
         } catch (...) {  // no memory for a line
         }
     }
-    collect(oldest);
-    return unclaimed;
+    return collect(oldest);
 }
 
 Recording* Jobs::collect(Records::iterator record) {

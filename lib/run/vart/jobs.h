@@ -171,6 +171,7 @@ private:
     Record& add_record(uint32_t id);
     // Returns a recording that nobody will claim any more, or null.
     Recording* make_final(Job& job);
+    Recording* drop_oldest();  // with its warning; the recording that nobody claimed
     void drop_record(Records::iterator record);
     Recording* collect(Records::iterator record);
     Job* next_callback();

@@ -138,6 +138,8 @@ int show(const Buckets& buckets, bool as_json, bool again) {
             if (again && terminal) std::fputs("\033[H\033[2J", stdout);
             std::fputs(text.c_str(), stdout);
             std::fflush(stdout);
+            if (std::ferror(stdout))  // nobody reads it any more, or there is no room
+                return fail({vartml::ErrorCode::io, "standard output cannot be written"});
             before = text;
         }
         if (again) ::sleep(watch_s);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lib/base/file.h"
+#include "lib/compile/sidecar.h"
 #include "lib/tools/commands.h"
 
 namespace vartml::tools {
@@ -71,7 +72,9 @@ bool is_same_file(const std::string& a, const std::string& b) {
     const auto place = [&](const std::string& file) {
         return fs::weakly_canonical(fs::absolute(file, error), error);
     };
-    return fs::equivalent(a, b, error) || place(a) == place(b);
+    if (fs::equivalent(a, b, error)) return true;
+    const fs::path one = place(a);
+    return !one.empty() && one == place(b);
 }
 
 Result<void> check_output(const std::string& option, const std::string& output,
@@ -248,6 +251,11 @@ Result<ModelInfo::Input> parse_pixels(const PixelOptions& options) {
     if (options.channels == "bgr") said.channels = ChannelOrder::bgr;
     if (options.channels == "gray") said.channels = ChannelOrder::gray;
     return said;
+}
+
+void add_decoder_option(CLI::App& app, std::string& decoder, const std::string& effect) {
+    app.add_option("--decoder", decoder, effect + ". One of " + compiler::decoder_nicks())
+        ->type_name("NAME");
 }
 
 }  // namespace vartml::tools

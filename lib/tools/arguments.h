@@ -80,4 +80,7 @@ void add_pixel_options(CLI::App& app, PixelOptions& options, const std::string& 
 // invalid_argument naming the option.
 Result<ModelInfo::Input> parse_pixels(const PixelOptions& options);
 
+// The option --decoder; its help is `effect` and the names of the decoders.
+void add_decoder_option(CLI::App& app, std::string& decoder, const std::string& effect);
+
 }  // namespace vartml::tools

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/json.h"
+#include "lib/model/entries.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
@@ -128,8 +128,7 @@ Result<Row> measure_model(const Request& r, const std::string& model, const std:
     if (auto chosen = choose_views(o, path); !chosen) return chosen.error();
     auto activation = activate(o, path);
     if (!activation) return activation.error();
-    const auto folder = StagedDirectory::create(
-        (std::filesystem::temp_directory_path() / "vartml-bench").string(), 0700);
+    const auto folder = artifact::ExtractionFolder::create({});
     if (!folder) return folder.error();
     if (auto written = write_inputs(*activation->runner, folder->path()); !written)
         return written.error();

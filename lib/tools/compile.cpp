@@ -172,10 +172,9 @@ void add_tensors(CLI::App& app, Options& o) {
         ->expected(1)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_option("--decoder", r.decoder,
-                   "record which decoder makes boxes or classes of the outputs, and the pixels "
-                   "that its models want; a wrong name lists them")
-        ->type_name("NAME");
+    add_decoder_option(app, r.decoder,
+                       "record which decoder makes boxes or classes of the outputs, and the pixels "
+                       "that its models want");
     app.add_option("--labels", r.labels, "record the class names of this text file, one per line")
         ->type_name("FILE");
 }
@@ -273,6 +272,11 @@ Result<void> check_together(const Options& o) {
                      "--format: -o '" + r.output +
                          "' is one file already; give a directory to -o, "
                          "or leave --format out"};
+    const bool in_another_folder = r.cache_dir != compiler::CompileRequest().cache_dir;
+    if (!r.output.empty() && (!r.cache_key.empty() || in_another_folder))
+        return Error{ErrorCode::invalid_argument,
+                     std::string(in_another_folder ? "--cache-dir" : "--cache-key") + ": -o '" +
+                         r.output + "' says where the result goes; leave one of them out"};
     for (const char* ending : {".onnx", ".tar", ".tgz", ".zip"})
         if (r.output.ends_with(ending))
             return Error{ErrorCode::invalid_argument,

@@ -78,8 +78,7 @@ void add_options(CLI::App& app, Request& r) {
     app.add_flag("--apart", r.apart,
                  "each stream in a process of its own, as vartml worker has cameras; else they "
                  "share one model");
-    app.add_option("--decoder", r.decoder, "what reads the model's outputs [what the model says]")
-        ->type_name("NAME");
+    add_decoder_option(app, r.decoder, "what reads the model's outputs [what the model says]");
     app.add_option("--modelinfo", r.modelinfo, "a sidecar, instead of the model's own")
         ->type_name("FILE");
     app.add_option("--device", r.device, "the device that runs the model")

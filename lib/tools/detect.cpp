@@ -20,6 +20,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/json.h"
+#include "lib/compile/sidecar.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
@@ -164,12 +165,9 @@ Result<void> check_files(const Request& r) {
         if (!file.empty() && !fs::is_regular_file(file, error))
             return Error{ErrorCode::not_found,
                          std::string(option) + ": " + file + ": there is no such file"};
-    if (!r.decoder.empty() && !find_decoder_family(r.decoder)) {
-        std::string known;
-        for (const DecoderFamily& family : decoder_families())
-            known += (known.empty() ? "" : ", ") + std::string(family.nick);
-        return wrong("--decoder: is '" + r.decoder + "', expected one of " + known);
-    }
+    if (!r.decoder.empty() && !find_decoder_family(r.decoder))
+        return wrong("--decoder: is '" + r.decoder + "', expected one of " +
+                     compiler::decoder_nicks());
     return {};
 }
 
@@ -193,10 +191,8 @@ void add_options(CLI::App& app, Request& r) {
                    "least score of what is found [the sidecar's, else the decoder's]")
         ->type_name("T")
         ->check(within(0., 1.));
-    app.add_option("--decoder", r.decoder,
-                   "what reads the model's outputs, such as yolox [what the model says, else its "
-                   "shapes]")
-        ->type_name("NAME");
+    add_decoder_option(app, r.decoder,
+                       "what reads the model's outputs [what the model says, else its shapes]");
     app.add_option("--labels", r.labels, "names of the classes, a line each")->type_name("FILE");
     app.add_option("--modelinfo", r.modelinfo, "a sidecar, instead of the model's own")
         ->type_name("FILE");
@@ -242,6 +238,8 @@ int detect(int argc, const char* const* argv) {
     add_options(app, r);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
 
+    // A file that standard output goes into is no other one.
+    if (!r.json_file.empty() && is_same_file(r.json_file, "/dev/stdout")) r.json_file = "-";
     if (r.model.empty())
         return fail(wrong("MODEL is empty, expected a compiled model or an ONNX file"));
     const auto source = find_source(r.source);

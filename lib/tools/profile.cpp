@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "lib/base/file.h"
+#include "lib/model/entries.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/opstats/nodes.h"
@@ -27,7 +27,6 @@
 namespace vartml::tools {
 namespace {
 
-namespace fs = std::filesystem;
 namespace p = vartml::profiling;
 
 struct Request {
@@ -222,9 +221,7 @@ Result<void> work(Request& r, const std::string& path) {
     activations.push_back(std::move(*activation));
     auto m = measure(r.run, activations);
     if (!m) return m.error();
-    std::error_code none;
-    const auto folder =
-        StagedDirectory::create((fs::temp_directory_path(none) / "vartml-profile").string(), 0700);
+    const auto folder = artifact::ExtractionFolder::create({});
     if (!folder) return folder.error();
     const auto buffers = write_raw_buffers(*model, r.run, activations, *m, folder->path());
     if (!buffers) return buffers.error();

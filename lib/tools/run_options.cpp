@@ -194,11 +194,14 @@ Result<void> check(const CLI::App& app, RunOptions& o, const Words& words) {
     constexpr const char* dependent[] = {"--profiling-start-iter",  "--profiling-start-delay",
                                          "--profiling-duration",    "--profiling-sampling-rate",
                                          "--profiling-num-samples", "--profiling-out-dir"};
-    for (const char* option : dependent)
-        if (app.count(option) > 0 && (p.overhead || !p.is_on()))
+    for (const char* option : dependent) {
+        const bool on =
+            option == std::string_view("--profiling-out-dir") ? p.wants_files() : p.is_on();
+        if (app.count(option) > 0 && (p.overhead || !on))
             return usage(option + std::string(p.overhead
                                                   ? " has no effect with --profiling-overhead"
                                                   : " needs --profiling-type"));
+    }
     // Its runs are its own.
     constexpr const char* of_one_run[] = {"--expect", "--tolerance", "--save-outputs",
                                           "--steps",  "--time",      "--iterations"};

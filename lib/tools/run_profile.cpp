@@ -19,6 +19,7 @@
 
 #include "lib/base/file.h"
 #include "lib/model/compiled_model.h"
+#include "lib/model/entries.h"
 #include "lib/model/stats_descriptor.h"
 #include "lib/tools/doctor/doctor.h"
 #include "lib/tools/opstats/collector.h"
@@ -311,11 +312,9 @@ constexpr Writer writers[] = {
 Result<void> write_profile_files(const ProfileSamples& s) {
     // Reports are made of raw buffers alone, whether or not those stay.
     std::string folder = without_trailing_slashes(s.options.out_dir);
-    std::optional<StagedDirectory> temporary;
+    std::optional<artifact::ExtractionFolder> temporary;
     if (!s.options.wants(ProfileType::raw_device_stats)) {
-        std::error_code none;
-        auto made = StagedDirectory::create(
-            (std::filesystem::temp_directory_path(none) / "vartml-profile").string(), 0700);
+        auto made = artifact::ExtractionFolder::create({});
         if (!made) return made.error();
         temporary.emplace(std::move(*made));
         folder = temporary->path();

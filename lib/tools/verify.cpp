@@ -304,9 +304,8 @@ void add_options(CLI::App& app, Options& o) {
     app.add_option("--modelinfo", o.modelinfo,
                    "the sidecar [that of the compiled model, else MODEL.modelinfo]")
         ->type_name("FILE");
-    app.add_option("--decoder", o.request.decoder,
-                   "what makes boxes or classes of the outputs [by sidecar or shapes]")
-        ->type_name("NAME");
+    add_decoder_option(app, o.request.decoder,
+                       "what makes boxes or classes of the outputs [by sidecar or shapes]");
     app.add_option("--labels", o.labels, "class names, one per line")->type_name("FILE");
     add_pixel_options(app, o.pixels, "instead of what the sidecar says");
     app.add_option("--numerics", o.request.numerics,

@@ -55,6 +55,8 @@ def main():
     programs = {os.path.basename(path)[5:]: path for path in sorted(glob.glob(os.path.join(options.build, 'tests', 'fuzz', 'fuzz_*')))
                 if os.path.isfile(path) and os.access(path, os.X_OK)}
     seconds = next((int(word) for word in options.words if word.isdigit()), 20)
+    if not programs:
+        sys.exit(f'fuzz: there are no targets in {options.build}; they were not built')
     names = [word for word in options.words if not word.isdigit()] or list(programs)
     if unknown := [name for name in names if name not in programs]:
         sys.exit(f'fuzz: no target {unknown[0]!r}; there are {", ".join(programs)}')

@@ -99,6 +99,15 @@ TEST_F(Compile, LeavesAFreshResultAlone) {
     EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
     test::spill(dir_ / "shelf.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-labels=a;b\n");
     EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
+    test::spill(dir_ / "shelf.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-labels=l.txt\n");
+    for (const char* labels : {"a\nb\n", "c\nd\n"}) {
+        test::spill(dir_ / "l.txt", labels);
+        EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
+    }
+    EXPECT_EQ(run("shelf.onnx --numerics f32 --cpu-memory-limit 100000").out.find("up to date"),
+              std::string::npos);
+    test::spill(dir_ / "shelf.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-labels=a;b\n");
+    EXPECT_EQ(run("shelf.onnx --numerics f32").status, 0);
     // What the graph says of its outputs stands behind it.
     EXPECT_TRUE(test::slurp(dir_ / "vartml-cache/shelf/modelinfo")
                     .starts_with(test::slurp(dir_ / "shelf.modelinfo")));
@@ -546,6 +555,8 @@ const Refusal refusals[] = {
     {"shelf.onnx --format dir,zip", 2, "--format: 'zip' is not a container; known: dir, rai, tar"},
     {"shelf.onnx --cache-key ../up", 2, "--cache-key: '../up' is no key"},
     {"shelf.onnx --cache-key .hidden", 2, "is no key"},
+    {"shelf.onnx -o mine --cache-key k", 2, "--cache-key: -o 'mine' says where the result goes"},
+    {"shelf.onnx -o mine --cache-dir d", 2, "--cache-dir: -o 'mine' says where the result goes"},
     {"shelf.onnx --input-shape images", 2, "--input-shape: is 'images', expected NAME:D0,D1,..."},
     {"shelf.onnx --input-shape images:1,3,x,9", 2, "expected NAME:D0,D1,..."},
     {"shelf.onnx --input-shape images:1,3,8,8", 2, "has 8 at axis 2, the model fixes 16"},

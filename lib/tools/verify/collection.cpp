@@ -17,6 +17,7 @@
 #include "lib/base/file.h"
 #include "lib/base/json.h"
 #include "lib/base/sha256.h"
+#include "lib/compile/onnx/import.h"
 
 namespace vartml::verify {
 namespace {
@@ -88,20 +89,27 @@ Result<std::string> key_of(const CollectionRequest& request, const std::string& 
                            const std::string& path) {
     const auto file = MappedFile::open(path);
     if (!file) return file.error();
-    std::string text = rules + to_hex(sha256((*file)->bytes())) + ' ' + reference + ' ' +
-                       std::to_string(request.picture_side) + ' ';
+    // With its external data; of a file that is no model as it is.
+    const auto signature = onnx::model_signature(path);
+    std::string text = rules + (signature ? *signature : to_hex(sha256((*file)->bytes()))) + ' ' +
+                       reference + ' ' + std::to_string(request.picture_side) + ' ';
     for (const NamedPicture& picture : request.pictures)
         text += to_hex(sha256(std::as_bytes(std::span(picture.data.rgb))));
     const std::string stem = fs::path(path).replace_extension().string();
-    for (const char* beside : {".data", "_data", ".modelinfo"}) text += stamp(path + beside);
-    for (const char* beside : {".modelinfo", ".bin", ".weights"}) text += stamp(stem + beside);
+    for (const std::string& sidecar : {path + ".modelinfo", stem + ".modelinfo"})
+        text += stamp(sidecar);
     return digest(text);
+}
+
+std::string limits_text(const Limits& limits) {
+    return std::to_string(limits.time.count()) + " ms, " + std::to_string(limits.memory) + " bytes";
 }
 
 bool may_keep(const CollectionRequest& request, const ModelRow& old, const std::string& key,
               const std::string& build) {
     using Again = CollectionRequest::Again;
     if (request.again == Again::all || old.key != key) return false;
+    if (!old.is_good() && old.limits != limits_text(request.limits)) return false;
     const bool good = old.is_good() || !old.reference_runs;
     return request.again == Again::misses ? good : old.build == build;
 }
@@ -125,11 +133,22 @@ Result<std::map<std::string, ModelRow>> read_results(const std::string& path,
     return rows;
 }
 
-Result<void> write_results(const std::string& path, const Collection& collection,
-                           const std::map<std::string, ModelRow>& others) {
+// With the rows of other models that are in the file by now: another call may write it, too.
+Result<void> write_results(const CollectionRequest& request, const Collection& collection) {
+    const std::string& path = request.results;
+    const auto lock =
+        FileLock::acquire(parent_of(path) + "/." + std::string(last_part(path)) + ".lock", nullptr);
+    if (!lock) return lock.error();
+    auto rows = read_results(path, request.folder);
+    if (!rows) return rows.error();
+    std::error_code error;
+    std::erase_if(*rows, [&](const auto& entry) {
+        return !fs::exists(fs::path(request.folder) / entry.first, error);
+    });
+    for (const ModelRow& row : collection.rows) rows->insert_or_assign(row.name, row);
     Collection all = collection;
-    for (const auto& [name, row] : others) all.rows.push_back(row);
-    std::ranges::sort(all.rows, {}, &ModelRow::name);
+    all.rows.clear();
+    for (auto& [name, row] : *rows) all.rows.push_back(std::move(row));
     return replace_file(path, json_text(all), Durability::none);
 }
 
@@ -171,10 +190,6 @@ Result<Collection> verify_collection(const CollectionRequest& request) {
     auto old = read_results(request.results, request.folder);
     if (!old) return old.error();
 
-    std::error_code error;
-    std::erase_if(*old, [&](const auto& entry) {
-        return !fs::exists(fs::path(request.folder) / entry.first, error);
-    });
     Collection collection;
     collection.folder = request.folder;
     collection.reference = reference->version();
@@ -183,30 +198,30 @@ Result<Collection> verify_collection(const CollectionRequest& request) {
     for (const std::string& name : *names) {
         const std::string path = (fs::path(request.folder) / name).string();
         const auto key = key_of(request, reference->version(), path);
-        if (!key) return key.error();
         ModelRow row;
-        if (const auto it = old->find(name);
-            it != old->end() && may_keep(request, it->second, *key, build)) {
+        row.name = name;
+        if (!key) {  // nobody can read it
+            row.compile_text = row.reference_text = key.error().message;
+        } else if (const auto it = old->find(name);
+                   it != old->end() && may_keep(request, it->second, *key, build)) {
             row = it->second;
             row.is_kept = true;
         } else {
-            row.name = name;
             row.key = *key;
             row.build = build;
+            row.limits = limits_text(request.limits);
             if (auto done = verify_model(request, *reference, path, row); !done)
                 return done.error();
             if (request.cancel && request.cancel->load()) break;
         }
-        old->erase(name);
         const bool is_new = !row.is_kept;
         collection.rows.push_back(std::move(row));
         if (request.row) request.row(collection.rows.back());
         if (is_new)
-            if (auto done = write_results(request.results, collection, *old); !done)
-                return done.error();
+            if (auto done = write_results(request, collection); !done) return done.error();
     }
     collection.is_complete = collection.rows.size() == names->size();
-    if (auto done = write_results(request.results, collection, *old); !done) return done.error();
+    if (auto done = write_results(request, collection); !done) return done.error();
     return collection;
 }
 
@@ -281,6 +296,7 @@ Json json_of(const ModelRow& row) {
     return {{"name", row.name},
             {"key", row.key},
             {"build", row.build},
+            {"limits", row.limits},
             {"onnxruntime", row.reference_word()},
             {"onnxruntime_text", row.reference_text},
             {"compiled", word_of(compilations, row.compiled)},
@@ -298,6 +314,7 @@ ModelRow row_of(const Json& json) {
     row.name = json.value("name", "");
     row.key = json.value("key", "");
     row.build = json.value("build", "");
+    row.limits = json.value("limits", "");
     row.reference_runs = json.value("onnxruntime", "") == "runs";
     row.is_unfed = json.value("onnxruntime", "") == "unfed";
     row.reference_text = json.value("onnxruntime_text", "");

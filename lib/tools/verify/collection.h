@@ -28,6 +28,7 @@ struct ModelRow {
     std::string name;      // path below the folder
     std::string key;       // of everything that the row depends on, but for `build`
     std::string build;     // of the programs that made it
+    std::string limits;    // within which it was made; more of them may make a miss good
     bool is_kept = false;  // of an earlier call
 
     bool reference_runs = false;

@@ -258,8 +258,8 @@ protected:
         return status;
     }
     int vartml(const std::string& arguments) {
-        const std::string command =
-            "cd '" + dir_.path() + "' && '" + program_ + "' " + arguments + " >out.txt 2>err.txt";
+        const std::string command = "cd '" + dir_.path() + "' && " + before_ + "'" + program_ +
+                                    "' " + arguments + " >out.txt 2>err.txt";
         const int status = std::system(command.c_str());
         out_ = test::slurp(dir_ / "out.txt");
         err_ = test::slurp(dir_ / "err.txt");
@@ -273,7 +273,7 @@ protected:
     }
 
     test::TempDir dir_;
-    std::string program_, out_, err_;
+    std::string program_, out_, err_, before_;
     nlohmann::json json_;
 };
 
@@ -449,6 +449,32 @@ TEST_F(VerifyAll, KeepsToItsLimitsAndGoesOn) {
     EXPECT_EQ(run("--memory-limit 0.02"), 0) << out_ << err_;  // not enough for ONNX Runtime either
     EXPECT_EQ(row("plain.onnx").value("onnxruntime", ""), "refuses") << out_;
     EXPECT_EQ(json_.value("complete", false), true);
+    // What a limit made is done again within another one.
+    EXPECT_EQ(run(""), 0) << out_ << err_;
+    EXPECT_FALSE(says("of an earlier call")) << out_;
+    EXPECT_EQ(row("plain.onnx").value("onnxruntime", ""), "runs") << out_;
+}
+
+TEST_F(VerifyAll, HasARowForAModelThatCannotBeRead) {
+    convolution({1, 3, 32, 32}).save(dir_ / "models/closed.onnx");
+    convolution({1, 3, 32, 32}).save(dir_ / "models/plain.onnx");
+    fs::permissions(dir_ / "models/closed.onnx", fs::perms::none);
+    before_ = test::bound_by_modes();
+    ASSERT_EQ(run(""), 0) << out_ << err_;
+    EXPECT_EQ(json_["models"].size(), 2u) << out_;
+    EXPECT_NE(row("closed.onnx").value("compile_text", "").find("Permission denied"),
+              std::string::npos)
+        << out_;
+    EXPECT_EQ(row("plain.onnx").value("onnxruntime", ""), "runs") << out_;
+}
+
+// Another call may have written the file since this one read it.
+TEST_F(VerifyAll, KeepsTheRowsOfOtherModels) {
+    convolution({1, 3, 32, 32}).save(dir_ / "models/first.onnx");
+    convolution({1, 3, 32, 32}).save(dir_ / "models/second.onnx");
+    ASSERT_EQ(run("--only second"), 0) << out_ << err_;
+    ASSERT_EQ(run("--only first"), 0) << out_ << err_;
+    EXPECT_EQ(json_["models"].size(), 2u) << out_;
 }
 
 TEST_F(VerifyAll, IsExplainedByItsHelp) {

@@ -50,6 +50,7 @@ struct Counts {
 struct State {
     // guarded by the object lock
     OverlaySettings settings;
+    std::optional<OverlaySettings> started;  // between start and stop
     Counts counts;
     // set when properties change, cleared by the streaming thread
     std::atomic<bool> changed{true};
@@ -71,7 +72,7 @@ struct State {
     overlay::Painter painter;
     overlay::Attacher attacher;
     overlay::Hud hud;
-    overlay::Scene results, hud_scene;
+    overlay::Scene results, hud_scene, before;
     FrameClock clock;
     GstClockTime results_time = GST_CLOCK_TIME_NONE;  // by the clock: of the frame they are of
     CopyNotice copy_notice;
@@ -202,6 +203,15 @@ std::span<const Property<OverlaySettings>> Properties::rows() {
     return all;
 }
 
+// What is set; of properties that count from the start on what was set then.
+OverlaySettings settings_of(gpointer element) {
+    OverlaySettings settings = copy_settings<Properties>(element);
+    const ObjectLock lock(element);
+    if (const auto& started = state_of(element).started)
+        settings.mode = started->mode, settings.blur_classes = started->blur_classes;
+    return settings;
+}
+
 // Of a skeleton that cannot be read.
 std::optional<Failure> skeleton_failure(const OverlaySettings& settings) {
     if (settings.skeleton == "auto" || vartml::parse_skeleton(settings.skeleton))
@@ -234,7 +244,7 @@ std::optional<Failure> blur_failure(const OverlaySettings& settings) {
 void update_look(GstVartmlOverlay* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
-    const OverlaySettings settings = copy_settings<Properties>(self);
+    const OverlaySettings settings = settings_of(self);
     if (const auto failure = skeleton_failure(settings))
         post_warning(self, "draw the skeleton", *failure);
     state.look = overlay::make_look(settings, state.width, state.height);
@@ -271,6 +281,7 @@ gboolean start(GstBaseTransform* base) {
     state.hud.clear();
     state.attacher.start();
     GST_OBJECT_LOCK(base);
+    state.started = settings;
     state.counts = {};
     GST_OBJECT_UNLOCK(base);
     return TRUE;
@@ -280,6 +291,8 @@ gboolean stop(GstBaseTransform* base) {
     State& state = state_of(base);
     state.forget();
     state.attacher.clear();
+    const ObjectLock lock(base);
+    state.started.reset();
     return TRUE;
 }
 
@@ -289,7 +302,7 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
     for (const GstVideoFormat format : overlay::drawable_formats()) {
         formats += (formats.empty() ? "" : " ") + std::string(gst_video_format_to_string(format));
     }
-    const OverlaySettings settings = copy_settings<Properties>(base);
+    const OverlaySettings settings = settings_of(base);
     const bool attach = settings.mode == OverlayMode::attach;
     const std::string why = settings.blur_classes.empty()
                                 ? "downstream draws no overlay composition"
@@ -312,7 +325,7 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
 
 GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps,
                         GstCaps* filter) {
-    const OverlayMode mode = copy_settings<Properties>(base).effective_mode();
+    const OverlayMode mode = settings_of(base).effective_mode();
     GstCaps* result = nullptr;
     if (direction == GST_PAD_SRC) {
         result = overlay::sink_caps(caps, mode);
@@ -329,7 +342,7 @@ GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCa
 
 gboolean answer(GstBaseTransform* base, GstPadDirection direction, GstQuery* query) {
     if (direction == GST_PAD_SINK && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) {
-        overlay::answer_caps(base, query, copy_settings<Properties>(base).effective_mode());
+        overlay::answer_caps(base, query, settings_of(base).effective_mode());
         return TRUE;
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->query(base, direction, query);
@@ -340,7 +353,7 @@ gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps*
         return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)
             ->accept_caps(base, direction, caps);
     }
-    return overlay::accepts(base, caps, copy_settings<Properties>(base).effective_mode());
+    return overlay::accepts(base, caps, settings_of(base).effective_mode());
 }
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
@@ -369,7 +382,7 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
 bool decide(GstBaseTransform* base) {
     State& state = state_of(base);
     if (!state.undecided.exchange(false)) return true;
-    const OverlayMode mode = copy_settings<Properties>(base).effective_mode();
+    const OverlayMode mode = settings_of(base).effective_mode();
     GstCaps* out = gst_pad_get_current_caps(base->srcpad);
     if (!out) {
         state.undecided = true;
@@ -405,10 +418,9 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->sink_event(base, event);
 }
 
-// Whether results of an earlier frame are still to be seen at this time.
-bool holds(const State& state, GstClockTime time) {
-    return state.hold && GST_CLOCK_TIME_IS_VALID(state.results_time) &&
-           time >= state.results_time && time - state.results_time <= state.hold;
+// Whether results of a frame of `then` are still to be seen at this time.
+bool holds(const State& state, GstClockTime then, GstClockTime time) {
+    return state.hold && GST_CLOCK_TIME_IS_VALID(then) && time >= then && time - then <= state.hold;
 }
 
 bool has_regions(GstBuffer* buffer) {
@@ -444,9 +456,18 @@ void read_frame(GstVartmlOverlay* self, GstBuffer* buffer) {
     look_for_mistakes(self, buffer, results);
     const GstClockTime now = state.clock.time(GST_BASE_TRANSFORM(self)->segment, buffer);
     const bool own = results.own();
-    if (!own && holds(state, now)) return;
+    if (!own && holds(state, state.results_time, now)) return;
+    // Where one of several models has no result, what it had hidden stays hidden.
+    const bool lacking = own && results.lacking && state.hold;
+    if (lacking) state.before.take_blurred(state.results);
     state.results.clear();
     state.reader.read(buffer, state.look, state.text, top, state.results);
+    for (overlay::MaskItem& item : state.results.blurred) item.time = now;
+    if (lacking)
+        state.results.add_blurred(state.before, [&](const overlay::MaskItem& item) {
+            return item.source && holds(state, item.time, now) &&
+                   !overlay::has_result_of(buffer, item.source);
+        });
     state.results_time = own ? now : GST_CLOCK_TIME_NONE;
 }
 
@@ -515,6 +536,8 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto* self = GST_VARTML_OVERLAY(base);
     State& state = *self->state;
     if (!state.video || !state.anything()) return GST_FLOW_OK;
+    // A gap without a picture.
+    if (!state.attaching && gst_buffer_get_size(buffer) == 0) return GST_FLOW_OK;
     if (state.attaching) {
         attach(state, buffer);
     } else if (!blend(self, buffer)) {

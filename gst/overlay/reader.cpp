@@ -85,7 +85,8 @@ Centre centre_of(const Rect& r) {
 }  // namespace
 
 struct Reader::Object {
-    Rect box;  // before it is turned
+    guint id = 0;  // of the detection
+    Rect box;      // before it is turned
     float angle = 0, score = 0;
     GQuark label = 0;
     std::optional<guint64> track;
@@ -144,6 +145,9 @@ FrameResults results_on(GstBuffer* buffer) {
     while (const Inference* inference = get_inference(buffer, index++)) {
         results.record = true;
         if (inference->has_result()) results.inferred = true;
+        results.lacking |= !inference->has_result() &&
+                           inference->status != InferenceStatus::skipped_region &&
+                           inference->status != InferenceStatus::skipped_track;
     }
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     gpointer state = nullptr;
@@ -161,8 +165,20 @@ FrameResults results_on(GstBuffer* buffer) {
     return results;
 }
 
+namespace {
+GQuark infer_id_of(const Inference& inference) {
+    return inference.record ? g_quark_try_string(inference.record->infer_id.c_str()) : 0;
+}
+}  // namespace
+
+bool has_result_of(GstBuffer* buffer, GQuark infer_id) {
+    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i)
+        if (one->has_result() && infer_id_of(*one) == infer_id) return true;
+    return false;
+}
+
 void Reader::read(GstBuffer* buffer, const Look& look, Text& text, int top, Scene& scene) {
-    look_ = &look, text_ = &text, scene_ = &scene, top_ = top;
+    look_ = &look, text_ = &text, scene_ = &scene, top_ = top, buffer_ = buffer;
     if (look.draw & draw_regions) add_regions(buffer);
     meta_ = gst_buffer_get_analytics_relation_meta(buffer);
     if (meta_) {
@@ -225,22 +241,30 @@ void Reader::find_details(const GstAnalyticsMtd& mtd, Object& object) {
 void Reader::read_object(const GstAnalyticsODMtd& od) {
     Object object;
     owned_[od.id] = true;
+    object.id = od.id;
     object.label = gst_analytics_od_mtd_get_obj_type(&od);
     Rect& box = object.box;
     const bool found = gst_analytics_od_mtd_get_oriented_location(
         &od, &box.x, &box.y, &box.w, &box.h, &object.angle, &object.score);
     find_details(od, object);
+    for (const GstAnalyticsMtd& detail : details_)
+        if (is_class_map(detail)) add_blur(detail);
     if (!found || box.empty() || !is_near(box.x) || !is_near(box.y) || box.w > far_away ||
         box.h > far_away || !std::isfinite(object.angle)) {
         return;
     }
-    if (is_blurred(object.label)) add_blur(object);
+    const bool named_so = std::ranges::any_of(details_, [&](const GstAnalyticsMtd& detail) {
+        return is(detail, gst_analytics_cls_mtd_get_mtd_type()) &&
+               is_blurred(best_class(detail).label);
+    });
+    if (is_blurred(object.label) || named_so) add_blur(object);
     if (!wanted(object.label) || (look_->tracked_only && !object.track)) return;
     object.color = color_of(object);
     const unsigned draw = look_->draw;
     for (const GstAnalyticsMtd& detail : details_) {
         if (is(detail, gst_analytics_segmentation_mtd_get_mtd_type())) {
-            if (draw & draw_masks) add_mask(detail, object.color);
+            if (!(draw & draw_masks)) continue;
+            add_mask(detail, is_class_map(detail) ? std::nullopt : std::optional(object.color));
         } else if (const auto keypoints = get_keypoints(detail)) {
             if (draw & draw_keypoints) add_keypoints(*keypoints, object.color);
         }
@@ -250,28 +274,50 @@ void Reader::read_object(const GstAnalyticsODMtd& od) {
     if (draw & (draw_labels | draw_tracks)) add_object_label(object);
 }
 
+// The infer_id of whose result it is; 0: nobody says.
+GQuark Reader::source_of(guint id) const {
+    GstAnalyticsMtd mtd;
+    for (unsigned i = 0; const Inference* one = get_inference(buffer_, i, &mtd); ++i) {
+        if (one->record && gst_analytics_relation_meta_get_relation(meta_, id, mtd.id) !=
+                               GST_ANALYTICS_REL_TYPE_NONE)
+            return g_quark_from_string(one->record->infer_id.c_str());
+    }
+    return 0;
+}
+
 // By its masks, else all of the upright rectangle around it.
 void Reader::add_blur(const Object& object) {
     const size_t before = scene_->blurred.size();
     for (const GstAnalyticsMtd& detail : details_) {
-        if (is(detail, gst_analytics_segmentation_mtd_get_mtd_type())) {
+        if (is(detail, gst_analytics_segmentation_mtd_get_mtd_type()) && !is_class_map(detail)) {
             add_mask(detail, scene_->blurred,
                      [](const GstAnalyticsMtd*, gsize, guint) { return Rgba{}; });
         }
     }
     if (scene_->blurred.size() == before) scene_->blurred.push_back({.rect = object.around()});
-    for (size_t i = before; i < scene_->blurred.size(); ++i) scene_->blurred[i].is_there = true;
+    const GQuark source = source_of(object.id);
+    for (size_t i = before; i < scene_->blurred.size(); ++i) {
+        scene_->blurred[i].is_there = true;
+        scene_->blurred[i].source = source;
+    }
+}
+
+// What a model found of classes in a region, which says nothing of where the object is.
+bool Reader::is_class_map(const GstAnalyticsMtd& mtd) {
+    return is(mtd, gst_analytics_segmentation_mtd_get_mtd_type()) && classes_of(mtd);
 }
 
 // Where it has a class that is blurred.
 void Reader::add_blur(const GstAnalyticsSegmentationMtd& class_map) {
     const auto classes = classes_of(class_map);
     if (look_->blur_classes.empty() || !classes) return;
+    const size_t before = scene_->blurred.size();
     add_mask(class_map, scene_->blurred, [&](const GstAnalyticsMtd*, gsize i, guint) {
         const bool blurred = i < gst_analytics_cls_mtd_get_length(&*classes) &&
                              is_blurred(gst_analytics_cls_mtd_get_quark(&*classes, i));
         return Rgba{0, 0, 0, static_cast<uint8_t>(blurred ? 255 : 0)};
     });
+    if (scene_->blurred.size() > before) scene_->blurred.back().source = source_of(class_map.id);
 }
 
 void Reader::add_box(const Object& object) {

@@ -40,10 +40,13 @@ struct FrameResults {
     bool record = false;    // of vartmlinfer
     bool inferred = false;  // by it, now or earlier; its results may be none
     bool drawable = false;  // something that can be drawn
+    bool lacking = false;   // of one vartmlinfer at least, though the frame was to be inferred
     // Results of its own, were they none.
     bool own() const { return inferred || drawable; }
 };
 FrameResults results_on(GstBuffer* buffer);
+// Whether the frame has a result of the vartmlinfer with that infer_id.
+bool has_result_of(GstBuffer* buffer, GQuark infer_id);
 
 // Thread-safety: one thread at a time.
 class Reader {
@@ -58,6 +61,8 @@ private:
 
     void read_object(const GstAnalyticsODMtd& od);
     void find_details(const GstAnalyticsMtd& mtd, Object& object);
+    bool is_class_map(const GstAnalyticsMtd& mtd);
+    GQuark source_of(guint id) const;
     Rgba color_of(const Object& object) const;
     bool wanted(GQuark label) const;
     bool is_blurred(GQuark label) const;
@@ -89,6 +94,7 @@ private:
     Text* text_ = nullptr;
     Scene* scene_ = nullptr;
     GstAnalyticsRelationMeta* meta_ = nullptr;
+    GstBuffer* buffer_ = nullptr;  // whose that is
     int top_ = 0;
 
     std::vector<bool> owned_;  // by Mtd: belongs to an object or mask

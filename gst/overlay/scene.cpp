@@ -263,6 +263,13 @@ void Scene::clear() {
     colors.clear();
 }
 
+void Scene::take_blurred(Scene& from) {
+    clear();
+    blurred.swap(from.blurred);
+    colors.swap(from.colors);
+    from.clear_drawn();
+}
+
 void Scene::clear_drawn() {
     for (const MaskItem& mask : masks) gst_buffer_unref(mask.pixels);
     masks.clear();

@@ -112,6 +112,8 @@ struct MaskItem {
     Rect rect;
     size_t first_color = 0, num_colors = 0;  // by region number; without opacity: not drawn
     bool is_there = false;  // what is blurred: where no region has a color, all of the rectangle
+    GQuark source = 0;      // of what is blurred: the infer_id of whose result it is; 0: nobody's
+    GstClockTime time = GST_CLOCK_TIME_NONE;  // of what is blurred: of the frame it is of
 };
 
 // A line of text on a plate.
@@ -144,6 +146,23 @@ struct Scene {
                labels.empty();
     }
     void clear();
+    // Begins anew with nothing but what `from` blurs; `from` is empty then.
+    void take_blurred(Scene& from);
+    // Also blurs what `from` does and `keeps` a reason for; `from` blurs nothing then.
+    template <typename Keeps>
+    void add_blurred(Scene& from, Keeps&& keeps) {
+        for (MaskItem item : from.blurred) {
+            if (!keeps(item)) {
+                if (item.pixels) gst_buffer_unref(item.pixels);
+                continue;
+            }
+            const std::span<const Rgba> own = from.colors_of(item);
+            item.first_color = colors.size();
+            colors.insert(colors.end(), own.begin(), own.end());
+            blurred.push_back(item);
+        }
+        from.blurred.clear();
+    }
     // Frames have become larger by these factors: what is blurred stays so, of what is drawn
     // nothing is left.
     void rescale(double x, double y);

@@ -306,7 +306,8 @@ void SnapshotReader::read_related(const GstAnalyticsMtd& related, vartml::Record
             object.track = id;
         }
     } else if (type == gst_analytics_segmentation_mtd_get_mtd_type()) {
-        if ((include_ & include_masks) && !object.mask) object.mask = read_mask(related, false);
+        if ((include_ & include_masks) && !object.mask && !is_class_map(related))
+            object.mask = read_mask(related, false);
     } else if (const auto keypoints = get_keypoints(related)) {
         if ((include_ & include_keypoints) && !object.keypoints.count)
             object.keypoints = add_points(*keypoints, *record_);
@@ -343,7 +344,18 @@ std::optional<vartml::RecordMask> SnapshotReader::read_mask(const GstAnalyticsMt
     return mask;
 }
 
-// A mask of the whole picture; the labels of its regions are in the order of the regions.
+// What a model found of classes, in a region too, which says nothing of where the object is.
+bool SnapshotReader::is_class_map(const GstAnalyticsMtd& segmentation) {
+    bool has_classes = false;
+    for_related(segmentation.id, [&](const GstAnalyticsMtd& related) {
+        has_classes |=
+            gst_analytics_mtd_get_mtd_type(&related) == gst_analytics_cls_mtd_get_mtd_type();
+    });
+    return has_classes;
+}
+
+// A mask of the whole picture or of a region; the labels of its regions are in the order of the
+// regions.
 void SnapshotReader::read_map(const GstAnalyticsMtd& segmentation) {
     const size_t first_label = record_->labels.size();
     for_related(segmentation.id, [&](const GstAnalyticsMtd& related) {
@@ -352,7 +364,8 @@ void SnapshotReader::read_map(const GstAnalyticsMtd& segmentation) {
         owned_[related.id] = true;
         if (record_->labels.size() == first_label) add_classes(related, {}, record_->labels);
     });
-    if (!(include_ & include_masks) || owned_[segmentation.id]) return;
+    const bool is_of_object = owned_[segmentation.id] && record_->labels.size() == first_label;
+    if (!(include_ & include_masks) || is_of_object) return;
     auto mask = read_mask(segmentation, true);
     if (!mask) return;
     mask->labels = range_from(record_->labels, first_label);

@@ -54,6 +54,7 @@ private:
     void read_related(const GstAnalyticsMtd& related, vartml::RecordObject& object);
     void read_picture_details();
     void read_visit(const ZoneVisit& visit, bool of_object);
+    bool is_class_map(const GstAnalyticsMtd& segmentation);
     void read_map(const GstAnalyticsMtd& segmentation);
     std::optional<vartml::RecordMask> read_mask(const GstAnalyticsMtd& mtd, bool regions);
     std::string_view model_of(guint id) const;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/trace/objects.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -192,19 +191,13 @@ std::string summary_text(const Objects& objects, const HostTraceTotals& totals) 
 }
 
 Result<void> write_summary(const std::string& path, const std::string& text) {
-    const std::string part = path + ".part";
-    const auto failed = [&](const char* what) {
-        const Error error{ErrorCode::io,
-                          path + ": cannot " + what + " the summary: " + std::strerror(errno)};
-        std::remove(part.c_str());
-        return error;
-    };
-    std::FILE* const file = std::fopen(part.c_str(), "we");
-    if (!file) return failed("create");
-    const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    if (std::fclose(file) != 0 || !is_written) return failed("write");
-    if (std::rename(part.c_str(), path.c_str()) != 0) return failed("rename");
-    return {};
+    GError* error = nullptr;
+    if (g_file_set_contents_full(path.c_str(), text.data(), gssize(text.size()),
+                                 G_FILE_SET_CONTENTS_CONSISTENT, 0666, &error))
+        return {};
+    const Error failed{ErrorCode::io, path + ": cannot write the summary: " + error->message};
+    g_error_free(error);
+    return failed;
 }
 
 }  // namespace vartml::gst::trace

@@ -171,8 +171,10 @@ bool Sender::move() {
         moved = true;
     }
     if (link_ == Link::up) send_pending();
+    const bool was_empty = !spool_ || spool_->empty();
     collect_delivered();
-    return moved || (!held_.empty() && spool_->empty());
+    // There is room again for what is held.
+    return moved || (!held_.empty() && !was_empty && spool_->empty());
 }
 
 bool Sender::discard() {

@@ -267,6 +267,81 @@ TEST_F(Overlay, BlursClassesOfAClassMap) {
     EXPECT_TRUE(is_stripe(draw(in), 50, 50)) << "a map without the class";
 }
 
+// What a second model finds of classes in the region of an object.
+TEST_F(Overlay, BlursClassesOfTheClassMapOfAnObject) {
+    for (const bool object : {false, true}) {
+        close();
+        set("draw", "");
+        set("blur-classes", object ? "person" : "face");
+        open(100, 100, GST_VIDEO_FORMAT_GRAY8);
+        GstBuffer* in = stripes(info_);
+        const guint od = add_od(in, 0, 0, 80, 80, "person");
+        const guint mask = add_mask(in, right_half, 4, {1}, 0, 0, 80, 80);
+        relate(in, mask, add_class(in, {"face"}, {1}));
+        relate(in, od, mask);
+        const Picture picture = draw(in);
+        // The map says where a face is, not where the person is.
+        for (int x = 0; x < 29; ++x) EXPECT_EQ(is_stripe(picture, x, 40), !object) << x;
+        for (int x = 40; x < 80; ++x) EXPECT_FALSE(is_stripe(picture, x, 40)) << x;
+        for (int x = 80; x < 100; ++x) EXPECT_TRUE(is_stripe(picture, x, 40)) << x;
+    }
+}
+
+TEST_F(Overlay, BlursWhatASecondModelCallsSo) {
+    set("draw", "");
+    set("blur-classes", "visitor");
+    open(200, 100, GST_VIDEO_FORMAT_GRAY8);
+    GstBuffer* in = stripes(info_);
+    const guint visitor = add_od(in, 0, 0, 40, 40, "person"),
+                staff = add_od(in, 100, 0, 40, 40, "person");
+    relate(in, visitor, add_class(in, {"staff", "visitor"}, {0.1f, 0.9f}));
+    relate(in, staff, add_class(in, {"staff", "visitor"}, {0.8f, 0.2f}));
+    const Picture picture = draw(in);
+    EXPECT_FALSE(is_stripe(picture, 20, 20));
+    EXPECT_TRUE(is_stripe(picture, 120, 20));
+}
+
+// A classifier on every frame is no result of the detector that infers every third.
+TEST_F(Overlay, HoldsTheBlurBesideResultsOfAnotherModel) {
+    set("draw", "");
+    set("blur-classes", "face");
+    set("hold", "100000000");
+    open(100, 100, GST_VIDEO_FORMAT_GRAY8);
+    for (int i = 0; i < 5; ++i) {
+        GstBuffer* in = stripes(info_);
+        GST_BUFFER_PTS(in) = static_cast<GstClockTime>(i) * 40 * GST_MSECOND;
+        const guint detector = add_record_of(
+            in, "detector", i == 0 ? InferenceStatus::inferred : InferenceStatus::skipped_interval);
+        add_record_of(in, "classifier", InferenceStatus::inferred);
+        if (i == 0) relate(in, add_od(in, 0, 0, 80, 80, "face"), detector);
+        add_class(in, {"kitchen"}, {0.9f});
+        EXPECT_EQ(is_stripe(draw(in), 40, 40), i > 2) << i;
+    }
+}
+
+// It counts from the next start on, and says so.
+TEST_F(Overlay, BlursWhatWasAskedForAtTheStart) {
+    set("draw", "");
+    set("blur-classes", "face");
+    open(100, 100, GST_VIDEO_FORMAT_GRAY8);
+    for (const char* later : {"face", "", "plate"}) {
+        set("blur-classes", later);
+        GstBuffer* in = stripes(info_);
+        add_od(in, 0, 0, 80, 80, "face");
+        EXPECT_FALSE(is_stripe(draw(in), 40, 40)) << later;
+    }
+}
+
+// Such as appsrc makes; a track is expected on it.
+TEST_F(Overlay, PassesAGapWithoutAPicture) {
+    set("blur-classes", "face");
+    open(100, 100, GST_VIDEO_FORMAT_GRAY8);
+    GstBuffer* gap = gst_buffer_new();
+    GST_BUFFER_FLAG_SET(gap, GST_BUFFER_FLAG_GAP);
+    add_od(gap, 0, 0, 80, 80, "face");
+    EXPECT_EQ(gst_harness_push(harness_, gap), GST_FLOW_OK);
+}
+
 TEST_F(Overlay, HoldsTheBlurWithTheResults) {
     set("draw", "");
     set("blur-classes", "face");

@@ -96,6 +96,21 @@ inline void add_record(GstBuffer* buffer, InferenceStatus status = InferenceStat
     EXPECT_TRUE(add_inference(buffer, inference, 0));
 }
 
+// Of the vartmlinfer of that name.
+inline guint add_record_of(GstBuffer* buffer, const char* infer_id, InferenceStatus status) {
+    auto record = std::make_shared<InferenceRecord>();
+    record->infer_id = infer_id;
+    Inference inference;
+    inference.record = record;
+    inference.status = status;
+    EXPECT_TRUE(add_inference(buffer, inference, 0));
+    GstAnalyticsMtd mtd;
+    unsigned last = 0;
+    while (get_inference(buffer, last + 1)) ++last;
+    get_inference(buffer, last, &mtd);
+    return mtd.id;
+}
+
 inline std::vector<uint8_t> bytes_of(GstBuffer* buffer) {
     GstMapInfo map;
     gst_buffer_map(buffer, &map, GST_MAP_READ);

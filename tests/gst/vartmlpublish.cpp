@@ -233,6 +233,27 @@ TEST_F(Publish, RelatesWhatASecondModelSaysToItsObject) {
     }
 }
 
+// What a second model finds of classes in the region of an object is no mask of the object.
+TEST_F(Publish, WritesTheClassMapOfARegionAmongTheMasks) {
+    open();
+    set("include", "objects+masks");
+    GstBuffer* in = frame();
+    infer(in, "m", {});
+    const guint od = add_od(in, "person");
+    const guint map = add_mask(in, {255, 0, 0, 255, 255, 0}, 3, {0});
+    GstAnalyticsClsMtd name;
+    gst_analytics_relation_meta_add_one_cls_mtd(meta_of(in), 1, g_quark_from_string("helmet"),
+                                                &name);
+    relate(in, map, name.id);
+    relate(in, od, map);
+    push(in);
+    const json record = records().at(0);
+    EXPECT_FALSE(record["objects"][0].contains("mask"));
+    EXPECT_EQ(record["masks"],
+              json::parse(R"([{"box": [1, 2, 3, 4], "w": 3, "h": 2, "rle": [255, 1, 0, 2, 255, 2,
+                  0, 1], "regions": [{"id": 0, "label": "helmet"}]}])"));
+}
+
 // Each datum by itself, and whether `include` governs it.
 TEST_F(Publish, IncludesWhatIsAskedFor) {
     const auto full = [this] {

@@ -68,6 +68,7 @@ struct Stats {
 // What a track looks like.
 struct Seen {
     std::vector<float> looks;  // length 1
+    std::string model;         // of whose vectors they are the mean
     GQuark name = 0;
     float similarity = 0;
     GstClockTime time = 0;
@@ -79,6 +80,7 @@ struct Subject {
     std::optional<guint64> track{};
     std::optional<guint> embedding_id{};
     std::vector<float> embedding{};
+    std::string_view model{};  // whose embedding it is, the hash in the frame's record; "": unknown
 };
 
 struct State {
@@ -94,8 +96,7 @@ struct State {
     std::map<guint64, Seen> tracks;
     std::vector<Subject> subjects;
     std::vector<Request> pending;
-    bool checked = false;       // the embeddings that come against the gallery
-    std::string checked_model;  // hash of whose they were
+    bool told_other_model = false;
     FrameClock clock;
     CopyNotice copy_notice;
     IdleNotice idle;
@@ -249,7 +250,7 @@ gboolean start(GstBaseTransform* base) {
     GST_INFO_OBJECT(self, "%u vectors in the gallery", static_cast<guint>(state.gallery.vectors()));
     state.tracks.clear();
     forget_tracks(self);
-    state.checked = false;
+    state.told_other_model = false;
     state.clock.restart();
     state.copy_notice.restart();
     state.idle.restart();
@@ -305,8 +306,18 @@ bool is_related(GstAnalyticsRelationMeta* meta, guint a, guint b) {
     return gst_analytics_relation_meta_get_relation(meta, a, b) != GST_ANALYTICS_REL_TYPE_NONE;
 }
 
-// Detections that are to be named, and the whole picture where it has an embedding of its own.
-void find_subjects(State& state, GstAnalyticsRelationMeta* meta,
+std::string_view model_of(GstBuffer* buffer, GstAnalyticsRelationMeta* meta, guint embedding) {
+    GstAnalyticsMtd mtd;
+    for (unsigned i = 0; const Inference* inference = get_inference(buffer, i, &mtd); ++i) {
+        if (inference->record && is_related(meta, embedding, mtd.id))
+            return inference->record->model_hash;
+    }
+    return {};
+}
+
+// Detections that are to be named, and the whole picture where it has an embedding of its own. Of
+// several embeddings of an object the last that the gallery can be compared with.
+void find_subjects(State& state, GstBuffer* buffer, GstAnalyticsRelationMeta* meta,
                    const std::vector<std::string>& classes) {
     state.subjects.clear();
     std::vector<GstAnalyticsMtd> embeddings;
@@ -325,6 +336,8 @@ void find_subjects(State& state, GstAnalyticsRelationMeta* meta,
     }
     for (const GstAnalyticsMtd& embedding : embeddings) {
         const auto numbers = get_embedding(embedding);
+        const std::string_view model = model_of(buffer, meta, embedding.id);
+        const bool fits = state.gallery.check(model, numbers.size()).has_value();
         bool of_object = false;
         gpointer objects = nullptr;
         while (gst_analytics_relation_meta_iterate(meta, &objects,
@@ -333,33 +346,26 @@ void find_subjects(State& state, GstAnalyticsRelationMeta* meta,
             of_object = true;
             const auto owner =
                 std::ranges::find(state.subjects, std::optional(mtd.id), &Subject::od);
-            if (owner == state.subjects.end()) continue;
+            if (owner == state.subjects.end() || (!owner->embedding.empty() && !fits)) continue;
             owner->embedding_id = embedding.id;
             owner->embedding.assign(numbers.begin(), numbers.end());
+            owner->model = model;
         }
         if (!of_object)
-            state.subjects.push_back(
-                {.embedding_id = embedding.id, .embedding = {numbers.begin(), numbers.end()}});
+            state.subjects.push_back({.embedding_id = embedding.id,
+                                      .embedding = {numbers.begin(), numbers.end()},
+                                      .model = model});
     }
 }
 
-// The hash of the model that a frame's embedding is of; "" = not known.
-const std::string& model_of(GstBuffer* buffer, GstAnalyticsRelationMeta* meta, guint embedding) {
-    static const std::string not_known;
-    GstAnalyticsMtd mtd;
-    for (unsigned i = 0; const Inference* inference = get_inference(buffer, i, &mtd); ++i) {
-        if (inference->record && is_related(meta, embedding, mtd.id))
-            return inference->record->model_hash;
-    }
-    return not_known;
-}
-
-// Of a track the mean of what it looked like, newer frames more.
+// Of a track the mean of what it looked like, newer frames more. Vectors of two models have nothing
+// in common.
 void look(State& state, Subject& subject, GstClockTime now) {
     if (!subject.track || subject.embedding.empty()) return;
     Seen& seen = state.tracks[*subject.track];
-    if (seen.looks.size() != subject.embedding.size()) {
+    if (seen.looks.size() != subject.embedding.size() || seen.model != subject.model) {
         seen.looks = subject.embedding;
+        seen.model = subject.model;
     } else {
         double squares = 0;
         for (size_t i = 0; i < seen.looks.size(); ++i) {
@@ -376,7 +382,7 @@ void look(State& state, Subject& subject, GstClockTime now) {
 }
 
 // Enrols who was asked for, as far as this frame shows them. False after posting an error.
-bool enrol(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* meta) {
+bool enrol(GstVartmlGallery* self) {
     State& state = *self->state;
     bool changed = false, failed = false, is_new = false;
     // Another element may have enrolled somebody in the same file: it is changed, not replaced.
@@ -408,8 +414,8 @@ bool enrol(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* 
             return true;
         }
         if (!renew()) return false;
-        const std::string& model = model_of(buffer, meta, *who[0]->embedding_id);
-        if (auto done = state.gallery.enrol(request.name, model, who[0]->embedding); !done) {
+        if (auto done = state.gallery.enrol(request.name, who[0]->model, who[0]->embedding);
+            !done) {
             warn_of_enrolment(self, request, done.error().message);
             return true;
         }
@@ -475,25 +481,31 @@ void name_subjects(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelati
     state.stats.unknown += counted.unknown;
 }
 
-// False after posting an error.
-bool check_model(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* meta) {
+// Embeddings that the gallery cannot be compared with are left out where its model is there, too,
+// though it may have seen nobody. False after posting an error: where it is not.
+bool leave_out_other_models(GstVartmlGallery* self, GstBuffer* buffer) {
     State& state = *self->state;
-    for (const Subject& subject : state.subjects) {
+    std::vector<Subject*> others;
+    vartml::Result<void> fault;
+    bool any_fits = false;
+    for (Subject& subject : state.subjects) {
         if (subject.embedding.empty()) continue;
-        const std::string& model = model_of(buffer, meta, *subject.embedding_id);
-        if (state.checked && model == state.checked_model) continue;
-        // Vectors of two models have nothing in common.
-        for (auto& [track, seen] : state.tracks) seen.looks.clear();
-        state.checked = true;
-        state.checked_model = model;
-        const auto fits = state.gallery.check(model, subject.embedding.size());
-        if (!fits)
-            return post_error(self, "compare embeddings",
-                              {.error = fits.error(),
-                               .id = "gallery-model",
-                               .property = "location",
-                               .file = state.file});
+        auto fits = state.gallery.check(subject.model, subject.embedding.size());
+        any_fits |= fits.has_value();
+        if (fits) continue;
+        fault = std::move(fits);
+        others.push_back(&subject);
     }
+    if (others.empty()) return true;
+    const Failure failure = {
+        .error = fault.error(), .id = "gallery-model", .property = "location", .file = state.file};
+    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i)
+        any_fits |= one->record && !state.gallery.model().empty() &&
+                    one->record->model_hash == state.gallery.model();
+    if (!any_fits) return post_error(self, "compare embeddings", failure);
+    for (Subject* subject : others) subject->embedding.clear();
+    if (!std::exchange(state.told_other_model, true))
+        post_warning(self, "compare all embeddings", failure);
     return true;
 }
 
@@ -511,7 +523,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     state.subjects.clear();
     const std::vector<std::string> classes = split_list(settings.classes);
-    if (meta) find_subjects(state, meta, classes);
+    if (meta) find_subjects(state, buffer, meta, classes);
     const bool any =
         std::ranges::any_of(state.subjects, [](const Subject& s) { return !s.embedding.empty(); });
     state.idle.frame(GST_ELEMENT(self),
@@ -522,13 +534,15 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
                      any, get_inference(buffer, 0) != nullptr);
     if (any) state.label_check.frame(GST_ELEMENT(self), "classes", classes);
     // Who is to be forgotten need not be seen for it.
-    if (!meta) return enrol(self, buffer, nullptr) ? GST_FLOW_OK : GST_FLOW_ERROR;
-    if (!check_model(self, buffer, meta)) return GST_FLOW_ERROR;
+    if (!meta) return enrol(self) ? GST_FLOW_OK : GST_FLOW_ERROR;
+    if (!leave_out_other_models(self, buffer)) return GST_FLOW_ERROR;
     std::erase_if(state.tracks, [now](const auto& one) {
         return now > one.second.time && now - one.second.time > remembered;
     });
     for (Subject& subject : state.subjects) look(state, subject, now);
-    if (!enrol(self, buffer, meta)) return GST_FLOW_ERROR;
+    if (!enrol(self)) return GST_FLOW_ERROR;
+    // The file may hold another gallery by now.
+    if (!leave_out_other_models(self, buffer)) return GST_FLOW_ERROR;
     name_subjects(self, buffer, meta, settings, now);
     return GST_FLOW_OK;
 }

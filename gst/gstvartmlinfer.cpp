@@ -280,7 +280,13 @@ std::span<const Property<Settings>> Properties::rows() {
          "Milliseconds within which 95 of 100 inferences shall be; the interval is adapted to hold "
          "it; 0 = off",
          any_time, P::Uint{&S::latency_target_ms, 0, 60'000}},
-        P::stats<stats_of>("Counters, gauges and percentiles of times as vartml-infer-stats"),
+        P::stats<stats_of>(
+            "Since start: frames, inferences, batches, conversions, imports, failed, skipped-… (by "
+            "reason), carried, tracks-carried, model-swaps, copies, copied-bytes, and both by "
+            "reason "
+            "(copy-…-count, copy-…-bytes); now: in-flight, in-flight-max, queue-depth, batch-fill, "
+            "output-buffers, interval; of pre, wait, run, total and age over the last frames "
+            "microseconds as pre-p50-us, -p95-us, -p99-us, -max-us"),
     };
     return all;
 }

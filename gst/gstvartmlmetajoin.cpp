@@ -545,6 +545,7 @@ bool start(GstVartmlMetaJoin* self) {
                            .found = settings.region});
     }
     GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
+    state.unlinked_warned = state.waiting_warned = state.doubled_warned = false;
     Joint& joint = state.joint;
     const std::lock_guard lock(joint.mutex);
     joint.main = joint.meta = {};

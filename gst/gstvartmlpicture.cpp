@@ -61,6 +61,7 @@ struct PictureSettings {
 // What the newest result of the stream is, until there is another.
 struct Result {
     std::shared_ptr<const InferenceRecord> record;  // else `outputs`
+    guint64 id = 0;                                 // of a record's result
     std::vector<vartml::TensorInfo> outputs;
     std::vector<GstBuffer*> data;  // references
     vartml::Affine to_frame;
@@ -434,19 +435,36 @@ bool refuse(GstVartmlPicture* self, const char* id, const std::string& sentence,
                       {.error = {code, sentence + "; " + fix}, .id = id, .fix = fix});
 }
 
-// Takes the newest result of the whole frame, if the frame has one. False after posting an error.
+// The vartmlinfer whose pictures these are, while it leaves its records on the frames; "": none.
+std::string_view source_of(const State& state, GstBuffer* buffer) {
+    if (!state.result || !state.result->record) return {};
+    const std::string_view known = state.result->record->infer_id;
+    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i)
+        if (one->record && one->record->infer_id == known) return known;
+    return {};
+}
+
+// Takes the newest result of the whole frame, if the frame has one: of the last vartmlinfer before
+// this element that gives any. False after posting an error.
 bool take_inference(GstVartmlPicture* self, GstBuffer* buffer, bool& has_record) {
     State& state = *self->state;
     const Inference* newest = nullptr;
-    bool parts = false, gone = false;
+    bool parts = false, gone = false, waits = false;
+    const std::string_view source = source_of(state, buffer);
     for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i) {
         has_record = true;
-        if (!one->has_result() || !one->record) continue;
+        if (!source.empty() && (!one->record || one->record->infer_id != source)) continue;
+        if (one->status == InferenceStatus::skipped_region) continue;
+        if (!one->has_result() || !one->record) {
+            newest = nullptr, waits = true;
+            continue;
+        }
         const bool part = one->tiles || one->region_od >= 0;
         parts |= part;
         gone |= !part && one->data.empty();
         if (!part && !one->data.empty()) newest = one;
     }
+    if (!newest && waits) return true;
     if (!newest && gone)
         return refuse(self, "pic-taken", "the tensors were taken off the frame before this element",
                       "set keep-tensors=true on the vartmldecode between it and vartmlinfer, or "
@@ -464,6 +482,7 @@ bool take_inference(GstVartmlPicture* self, GstBuffer* buffer, bool& has_record)
                       vartml::ErrorCode::bad_model);
     auto result = std::make_unique<Result>();
     result->record = newest->record;
+    result->id = newest->result_id;
     result->to_frame = newest->to_frame;
     for (GstBuffer* data : newest->data) result->data.push_back(gst_buffer_ref(data));
     state.result = std::move(result);
@@ -566,13 +585,15 @@ bool prepare(GstVartmlPicture* self, GstBuffer* buffer, bool& fresh) {
     State& state = *self->state;
     bool has_record = false;
     const Result* const before = state.result.get();
+    const guint64 id_before = before ? before->id : 0;
     if (!take_inference(self, buffer, has_record)) return false;
     if (!has_record && !take_tensors(self, buffer)) return false;
-    fresh = state.result.get() != before;
+    const bool has_result = state.result.get() != before;
+    fresh = has_result && (!state.result->id || state.result->id != id_before);
     state.idle.frame(
         GST_ELEMENT(self),
         {.id = "pic-idle", .doing = "make a picture", .lacks = "tensors", .needs_decoder = false},
-        fresh, has_record);
+        has_result, has_record);
     if (!state.result) return true;
     if (!make_picture(self) || !place_picture(self)) return false;
     CapsRef caps = caps_of_pictures(self);
@@ -620,7 +641,9 @@ gboolean copy_metadata(GstBaseTransform* base, GstBuffer* in, GstBuffer* out) {
     gst_buffer_copy_into(out, in,
                          GstBufferCopyFlags(GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS), 0,
                          gsize(-1));
-    const bool whole = state.shown.whole && state.size.width;
+    // With `alpha` the picture is the frame.
+    const bool all = state.shown.whole || state.picture->kind() == PictureKind::alpha;
+    const bool whole = all && state.size.width;
     GstVideoInfo from;
     gst_video_info_init(&from);
     from.width = state.size.width, from.height = state.size.height;

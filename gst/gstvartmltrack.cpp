@@ -64,6 +64,7 @@ struct State {
     std::vector<vartml::Identity> identities;
     std::vector<vartml::PredictedBox> predicted;
     KnownIdentities known;
+    TrackTurns turns;
     EvidenceReader evidence;
     FrameSize size;
     FrameClock clock;
@@ -282,6 +283,7 @@ void update(State& state, const Evidence& evidence, GstClockTime time) {
     state.known.result_id = evidence.result_id;
     state.known.boxes = state.found.boxes;
     state.known.identities = state.identities;
+    note_turns(state.found, state.identities, state.turns);
 }
 
 // A frame with the result of an earlier one, which other frames may have carried before.
@@ -296,7 +298,7 @@ void track_carried(State& state, GstBuffer* buffer, const Evidence& evidence, Gs
     add_tracks(buffer, state.clock, then, state.found, state.identities);
     if (!state.predict || evidence.still) return;
     if (state.found.untracked == 0) {  // nobody decoded it again
-        add_predicted(buffer, state.clock, state.predicted, state.size);
+        add_predicted(buffer, state.clock, state.predicted, state.turns, state.size);
     } else {
         move_to_predicted(buffer, state.found, state.identities, state.predicted, state.size);
     }
@@ -327,7 +329,8 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         add_tracks(buffer, state.clock, now, state.found, state.identities);
     } else {
         state.tracker.predict(now, state.predicted);
-        if (state.predict) add_predicted(buffer, state.clock, state.predicted, state.size);
+        if (state.predict)
+            add_predicted(buffer, state.clock, state.predicted, state.turns, state.size);
     }
     const vartml::TrackCounts counts = state.tracker.counts();
     GST_LOG_OBJECT(self,

@@ -102,7 +102,8 @@ struct Context {
     LiveSettings settings = {};
     Stats stats = {};
     Copies copies{element, settings, stats};
-    // A frame that was not inferred for want of motion found no result to carry: the next one is.
+    // The last frame that was to be inferred has no result that those like it could carry: the next
+    // one is inferred.
     std::atomic<bool> no_result{false};
     TrackResults tracks = {};
 };

@@ -119,6 +119,11 @@ std::shared_ptr<Lane> Loader::lane() const {
     return lane_;
 }
 
+bool Loader::has_model() const {
+    const std::lock_guard lock(mutex_);
+    return lane_ || state_ == State::loading;
+}
+
 void Loader::finish_swap(Entry& entry) {
     post_swapped(entry);
     const std::lock_guard lock(mutex_);

@@ -64,6 +64,8 @@ public:
     std::optional<Change> take_over();
     // Of the present model; while that is unloaded a lane that is asleep.
     std::shared_ptr<Lane> lane() const;
+    // There is one, or it is being loaded.
+    bool has_model() const;
 
     // Every frame of the model before has left.
     void finish_swap(Entry& entry);

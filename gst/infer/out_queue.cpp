@@ -310,6 +310,7 @@ void OutQueue::serve_head(std::unique_lock<std::mutex>& lock) {
     entry.plan.reset();  // once it is not counted its model may go
     lock.lock();
     if (flushes != flushes_) {  // nothing of before counts
+        if (serving_thread_ == std::this_thread::get_id()) serving_ = false;
         context_.signal->changed.notify_all();
         return;
     }
@@ -497,6 +498,8 @@ GstFlowReturn OutQueue::land() {
 GstFlowReturn OutQueue::push_frame(Entry& entry, bool done) {
     GstBuffer* buffer = GST_BUFFER_CAST(entry.object);
     if (dropping_) {
+        for (const Request* one = entry.requests; one; one = one->next)
+            if (one->region.track) context_.tracks.failed(one->region.track);
         entry.release_requests();
         gst_buffer_unref(buffer);
         return GST_FLOW_OK;
@@ -543,6 +546,7 @@ GstFlowReturn OutQueue::push_frame(Entry& entry, bool done) {
 // One failed run is a WARNING, the third in a row an ERROR. Of the frames of one batch the first
 // speaks for all.
 GstFlowReturn OutQueue::report_failure(const Entry& entry) {
+    context_.no_result = true;  // what looks like this frame has none to carry
     if (entry.requests && !entry.requests->leads_batch) return GST_FLOW_OK;
     Failure failure = {
         {entry.error.code, "frame " + std::to_string(entry.seq) + " of model '" +

@@ -147,14 +147,15 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     const RunnerTensor& input = lane->picture_tensor();
     const vartml::PreprocessOptions& p = lane->preprocess();
     constexpr const char* resizes[] = {"stretch", "letterbox", "letterbox-top-left", "crop"};
+    constexpr const char* orders[] = {"rgb", "bgr", "gray"};
     GST_INFO_OBJECT(context_.element,
-                    "plan: %ux%u frames as input '%s' of %ux%u, %s, mean %g,%g,%g scale "
+                    "plan: %ux%u frames as input '%s' of %ux%u, %s, %s, mean %g,%g,%g scale "
                     "%g,%g,%g",
                     plan.format.picture.width, plan.format.picture.height, input.info.name.c_str(),
                     lane->record()->model_width, lane->record()->model_height,
-                    plan.direct ? "as they are" : resizes[int(p.resize)], double(p.mean[0]),
-                    double(p.mean[1]), double(p.mean[2]), double(p.scale[0]), double(p.scale[1]),
-                    double(p.scale[2]));
+                    plan.direct ? "as they are" : resizes[int(p.resize)], orders[int(p.channels)],
+                    double(p.mean[0]), double(p.mean[1]), double(p.mean[2]), double(p.scale[0]),
+                    double(p.scale[1]), double(p.scale[2]));
     plan_ = std::make_shared<const FramePlan>(std::move(plan));
     return true;
 }

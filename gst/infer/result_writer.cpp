@@ -62,16 +62,14 @@ GstBuffer* ResultWriter::make_writable(GstBuffer* buffer) {
         GstMemory* memory = gst_buffer_peek_memory(buffer, i);
         if (GST_MEMORY_IS_NO_SHARE(memory)) bytes += memory->size;
     }
-    if (context_.copies.count(CopyReason::make_writable, bytes)) {
-        gst_buffer_unref(buffer);
-        return nullptr;
-    }
     // Who else had it, such as a thread of a decoder, may have let it go meanwhile: then it is
     // given back itself.
     GstBuffer* copy = nullptr;
     bool copied = false;
     prepare_writable(buffer, &copy, copied);
-    if (copy != buffer) gst_buffer_unref(buffer);
+    if (copy == buffer) return buffer;
+    gst_buffer_unref(buffer);
+    if (copy && context_.copies.count(CopyReason::make_writable, bytes)) gst_clear_buffer(&copy);
     return copy;
 }
 

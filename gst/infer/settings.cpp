@@ -122,7 +122,8 @@ std::string LiveSettings::not_swapped(const std::string* sidecar) {
 void LiveSettings::set_model(const std::string& model, bool is_swap) {
     const std::lock_guard lock(mutex_);
     settings_.model = model;
-    settings_.sidecar_of_before = is_swap && !settings_.sidecar_written;
+    settings_.sidecar_of_before =
+        (is_swap || settings_.sidecar_of_before) && !settings_.sidecar_written;
 }
 
 std::shared_ptr<const RegionRules> LiveSettings::rules() {

@@ -94,7 +94,7 @@ public:
     void swapped(const std::string& model, const std::string& sidecar);
     // They keep the old one, which it returns; nullptr: there is none yet.
     std::string not_swapped(const std::string* sidecar);
-    // That of the next start. `is_swap`: frames had another one.
+    // That of the next start. `is_swap`: another one was there, or was being loaded.
     void set_model(const std::string& model, bool is_swap);
 
     // may change while running

@@ -47,6 +47,7 @@ bool Stream::start() {
 }
 
 void Stream::stop() {
+    const bool had_model = loader_.has_model();
     context_.settings.stop();
     out_.drop(false);  // may leave a lane to the loader
     loader_.stop();
@@ -57,7 +58,6 @@ void Stream::stop() {
     context_.tracks.clear();
     admission_.stop();
     // A swap that no frame has seen: the next start does it.
-    const bool had_model = loader_.lane() != nullptr;
     if (const std::string pending = loader_.end(); !pending.empty())
         context_.settings.set_model(pending, had_model);
 }
@@ -308,6 +308,7 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     flow = out_.admit(entry, wanted, lock);
     lock.unlock();
     if (flow != GST_FLOW_OK) {
+        frame.reset();  // it is mapped without a reference
         gst_buffer_unref(buffer);
         return flow;
     }

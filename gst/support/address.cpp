@@ -149,6 +149,9 @@ Result<Address> parse_address(const std::string& text) {
     }
     if (address.kind == AddressKind::file || address.kind == AddressKind::device)
         address.path = decoded(address.uri.substr(colon + 3));
+    constexpr std::string_view here = "localhost";  // given: RFC 8089
+    if (address.kind == AddressKind::file && address.path.starts_with(std::string(here) + '/'))
+        address.path.erase(0, here.size());
     if (address.kind == AddressKind::rtsp || address.kind == AddressKind::http) {
         const std::string_view rest = std::string_view(address.uri).substr(colon + 3);
         if (rest.empty() || std::string_view("/?#:").find(rest.front()) != std::string_view::npos)

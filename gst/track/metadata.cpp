@@ -36,11 +36,30 @@ std::span<const float> looks_of(GstAnalyticsRelationMeta* meta, guint od) {
     return {};
 }
 
+// `width`, `height`: of the upright box around it.
+Turn turn_of(const GstAnalyticsODMtd& od, int width, int height) {
+    int x, y, w, h;
+    float angle, score;
+    if (!gst_analytics_od_mtd_get_oriented_location(&od, &x, &y, &w, &h, &angle, &score) ||
+        angle == 0 || width <= 0 || height <= 0)
+        return {};
+    return {angle, float(w) / float(width), float(h) / float(height)};
+}
+
 // An edge as a whole pixel inside the frame.
 int pixel(float edge, int size) {
     constexpr float far = 1 << 24;  // a float's last whole number without gap
     return static_cast<int>(
         std::lround(std::clamp(edge, 0.f, size > 0 ? static_cast<float>(size) : far)));
+}
+
+// Of the upright box around it; that may end outside of the frame, which a turn cannot be cut at.
+Rectangle before_turn(const vartml::Detection& around, const Turn& turn) {
+    const float width = (around.x1 - around.x0) * turn.width;
+    const float height = (around.y1 - around.y0) * turn.height;
+    const float x = (around.x0 + around.x1 - width) / 2, y = (around.y0 + around.y1 - height) / 2;
+    return {int(std::lround(x)), int(std::lround(y)), std::max(1, int(std::lround(width))),
+            std::max(1, int(std::lround(height)))};
 }
 
 }  // namespace
@@ -49,6 +68,7 @@ void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, Trackable
     found.boxes.clear();
     found.od_ids.clear();
     found.looks.clear();
+    found.turns.clear();
     found.untracked = 0;
     bool any_looks = false;
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
@@ -65,6 +85,8 @@ void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, Trackable
             !gst_analytics_od_mtd_get_location(&od, &x, &y, &w, &h, &score)) {
             continue;
         }
+        if (const Turn turn = turn_of(od, w, h); turn.angle != 0)
+            found.turns.emplace_back(found.boxes.size(), turn);
         found.od_ids.push_back(od.id);
         found.looks.push_back(looks_of(meta, od.id));
         any_looks |= !found.looks.back().empty();
@@ -86,8 +108,16 @@ void add_tracks(GstBuffer* buffer, const FrameClock& clock, GstClockTime now,
     }
 }
 
+void note_turns(const TrackableBoxes& found, std::span<const vartml::Identity> identities,
+                TrackTurns& turns) {
+    turns.clear();
+    for (const auto& [index, turn] : found.turns)
+        if (identities[index].id) turns.emplace_back(identities[index].id, turn);
+}
+
 void add_predicted(GstBuffer* buffer, const FrameClock& clock,
-                   std::span<const vartml::PredictedBox> boxes, FrameSize size) {
+                   std::span<const vartml::PredictedBox> boxes, const TrackTurns& turns,
+                   FrameSize size) {
     GstAnalyticsRelationMeta* meta = nullptr;
     for (const vartml::PredictedBox& predicted : boxes) {
         const vartml::Detection& box = predicted.box;
@@ -95,14 +125,20 @@ void add_predicted(GstBuffer* buffer, const FrameClock& clock,
         const int x0 = pixel(box.x0, size.width), y0 = pixel(box.y0, size.height);
         const int x1 = pixel(box.x1, size.width), y1 = pixel(box.y1, size.height);
         if (x1 <= x0 || y1 <= y0) continue;
+        Rectangle place = {x0, y0, x1 - x0, y1 - y0};
+        const auto found =
+            std::ranges::find(turns, predicted.identity.id, &TrackTurns::value_type::first);
+        const Turn turn = found == turns.end() ? Turn{} : found->second;
+        if (turn.angle != 0) place = before_turn(box, turn);
         if (!meta) {
             GstAnalyticsRelationMetaInitParams params = expected;
             meta = gst_buffer_add_analytics_relation_meta_full(buffer, &params);
         }
         GstAnalyticsODMtd od;
         GstAnalyticsClsMtd cls;
-        if (!meta || !gst_analytics_relation_meta_add_od_mtd(meta, label, x0, y0, x1 - x0, y1 - y0,
-                                                             box.score, &od)) {
+        if (!meta || !gst_analytics_relation_meta_add_oriented_od_mtd(meta, label, place.x, place.y,
+                                                                      place.width, place.height,
+                                                                      turn.angle, box.score, &od)) {
             return;
         }
         if (label && gst_analytics_relation_meta_add_one_cls_mtd(meta, box.score, label, &cls)) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gst/analytics/analytics.h>
@@ -15,10 +16,17 @@
 
 namespace vartml::gst {
 
+// A turned box in the upright one around it, which is what is tracked.
+struct Turn {
+    float angle = 0;              // radians, clockwise
+    float width = 1, height = 1;  // before the turn, as parts of the upright one's
+};
+
 // ODs that are to be tracked, in their order on the frame.
 struct TrackableBoxes {
-    std::vector<vartml::Detection> boxes;  // class_id: the quark of the label
-    std::vector<guint> od_ids;             // Mtd of each
+    std::vector<vartml::Detection> boxes;        // upright; class_id: the quark of the label
+    std::vector<std::pair<size_t, Turn>> turns;  // of those that are turned, by index
+    std::vector<guint> od_ids;                   // Mtd of each
     // The embedding of each, empty where it has none; of the metadata, until something is added to
     // it. No list at all where none has one.
     std::vector<std::span<const float>> looks;
@@ -34,10 +42,16 @@ void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, Trackable
 void add_tracks(GstBuffer* buffer, const FrameClock& clock, GstClockTime now,
                 const TrackableBoxes& found, std::span<const vartml::Identity> identities);
 
-// Per box: an OD in whole pixels inside the frame, its class and its track; a box without a whole
-// pixel is left out. The buffer must be writable.
+// How the boxes of tracks were turned when they were seen last, by id.
+using TrackTurns = std::vector<std::pair<guint64, Turn>>;
+void note_turns(const TrackableBoxes& found, std::span<const vartml::Identity> identities,
+                TrackTurns& turns);
+
+// Per box: an OD in whole pixels inside the frame, turned as it was last, its class and its track;
+// a box without a whole pixel in the frame is left out. The buffer must be writable.
 void add_predicted(GstBuffer* buffer, const FrameClock& clock,
-                   std::span<const vartml::PredictedBox> boxes, FrameSize size);
+                   std::span<const vartml::PredictedBox> boxes, const TrackTurns& turns,
+                   FrameSize size);
 
 // What the elements before say of a frame.
 struct Evidence {

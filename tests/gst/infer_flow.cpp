@@ -231,7 +231,10 @@ TEST_F(InferFlow, CapsChangeBehindTheFramesInFlight) {
 // As of an application that seeks where it gets a frame: the thread that pushes is the one that
 // flushes.
 TEST_F(InferFlow, AFlushInTheMidstOfAPushWaitsForNobody) {
-    for (const char* depth : {"1", "3"}) {
+    // Pushed by the task, and by the thread that brings the frame.
+    for (const auto& [on_host, depth] : {std::pair{false, "1"}, {false, "3"}, {true, "1"}}) {
+        reset_fake_model();
+        fake_model().on_host = on_host;
         GstElement* element = make_infer();
         gst_util_set_object_arg(G_OBJECT(element), "async-depth", depth);
         InferHarness t(element);

@@ -72,11 +72,26 @@ TEST_F(InferMotion, AResultIsRenewedWhenItIsOld) {
 TEST_F(InferMotion, AFailedInferenceIsMadeAgain) {
     fake_model().failing = {0};
     InferHarness t(resting_infer());
-    const char* const want[] = {"failed", "skipped-still", "inferred 1, 0 ms",
-                                "skipped-still 1, 33 ms"};
-    for (guint64 n = 0; n < 4; ++n) {
+    const char* const want[] = {"failed", "inferred 1, 0 ms", "skipped-still 1, 33 ms"};
+    for (guint64 n = 0; n < 3; ++n) {
         ASSERT_EQ(gst_harness_push(t.h, frame(n, 50)), GST_FLOW_OK);
         EXPECT_EQ(pull(t), want[n]) << n;
+    }
+}
+
+// Nobody is shown with what was found before he came.
+TEST_F(InferMotion, WhatLooksLikeAFailedFrameCarriesNothingOlder) {
+    fake_model().failing = {1};
+    InferHarness t(resting_infer());
+    const struct {
+        int grey;
+        const char* want;
+    } frames[] = {{50, "inferred 0, 0 ms"}, {200, "failed"}, {200, "inferred 2, 0 ms"}};
+    guint64 number = 0;
+    for (const auto& f : frames) {
+        ASSERT_EQ(gst_harness_push(t.h, frame(number, f.grey)), GST_FLOW_OK);
+        EXPECT_EQ(pull(t), f.want) << number;
+        ++number;
     }
 }
 

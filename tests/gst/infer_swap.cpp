@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "gst/support/decoder_query.h"
@@ -304,6 +305,53 @@ TEST_F(InferSwap, AModelThatIsLoadingWhenTheElementStopsComesWithItsOwnSidecar) 
         g_object_get(element, "modelinfo-file", &file, nullptr);
         EXPECT_EQ(std::string(file ? file : ""), again ? first : "");
         g_free(file);
+    }
+}
+
+// A second model is written while the first start of the one before still loads it.
+TEST_F(InferSwap, AModelThatIsLoadingAtTheSecondStopComesWithItsOwnSidecarToo) {
+    for (const bool played : {true, false}) {
+        const TempDir folder;
+        const std::string first = folder / "first.modelinfo", slow = folder / "slow.onnx",
+                          third = folder / "third.onnx";
+        for (const auto& [path, label] : {std::pair(first, "first"),
+                                          {third + ".modelinfo", "third"},
+                                          {slow, "a model"},
+                                          {third, "a model"}})
+            if (FILE* file = std::fopen(path.c_str(), "w")) {
+                std::fprintf(file, "[modelinfo]\nversion=1.0\nx-vartml-labels=%s;b;c;d\n", label);
+                std::fclose(file);
+            }
+        fake_model().compile_waits = true;
+        GstElement* element = make_infer();
+        g_object_set(element, "modelinfo-file", first.c_str(), nullptr);
+        std::optional<InferHarness> t;
+        if (played) {
+            t.emplace(element);
+            ASSERT_EQ(t->push(0), GST_FLOW_OK);
+            t->pull_out();
+        }
+        g_object_set(element, "model", slow.c_str(), nullptr);
+        if (played) {
+            wait_compiling();
+            gst_element_set_state(element, GST_STATE_NULL);
+        }
+        ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+        wait_compiling();
+        g_object_set(element, "model", third.c_str(), nullptr);
+        gst_element_set_state(element, GST_STATE_NULL);
+        EXPECT_EQ(model_in_use(element), third);
+        fake_model().compile_waits = false;
+        if (played) {
+            ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+            gst_harness_set_src_caps_str(t->h, gray_caps);
+        } else {
+            t.emplace(element);
+        }
+        ASSERT_EQ(t->push(1), GST_FLOW_OK);
+        GstBuffer* out = t->pull();
+        EXPECT_EQ(vartml::gst::get_inference(out, 0)->record->model_info.labels.at(0), "third");
+        gst_buffer_unref(out);
     }
 }
 

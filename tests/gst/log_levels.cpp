@@ -80,7 +80,7 @@ TEST_F(LogLevels, InferTellsModelDeviceCapsAndPlanOnceAndEachFrame) {
          {"model 'kitchen'", "on softnpu", "nodes on the NPU", "decoder"},
          1},
         {"caps", GST_LEVEL_INFO, {"caps video/x-raw", "width=(int)32"}, 1},
-        {"plan", GST_LEVEL_INFO, {"plan: 32x24 frames", "'images' of 16x16", "mean 0,0,0"}, 1},
+        {"plan", GST_LEVEL_INFO, {"plan: 32x24 frames", "'images' of 16x16", "rgb, mean 0,0,0"}, 1},
         {"decision", GST_LEVEL_DEBUG, {"upstream is not live", "results stay"}, 1},
         {"frames", GST_LEVEL_LOG, {"frame ", "inferred", "pre ", "run ", "total "}, frames},
         {"the last frame", GST_LEVEL_LOG, {"frame 2: inferred"}, 1},

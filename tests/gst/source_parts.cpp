@@ -67,6 +67,7 @@ TEST(SourceAddress, GivesLoginAndKind) {
     };
     for (const Row& row :
          std::vector<Row>{{"file:///a%20b.mp4", AddressKind::file, "/a b.mp4"},
+                          {"file://localhost/a.mp4", AddressKind::file, "/a.mp4"},
                           {"/a/b.mp4", AddressKind::file, "/a/b.mp4"},
                           {"/dev/video3", AddressKind::device, "/dev/video3"},
                           {"v4l2:///dev/video3", AddressKind::device, "/dev/video3"},

@@ -27,6 +27,7 @@ struct Box {
     int x = 0, y = 100, w = 40, h = 40;
     float score = 0.9f;
     const char* label = "cat";
+    float angle = 0;
 };
 struct Tracked {
     int x;
@@ -42,8 +43,9 @@ using Found = std::vector<Tracked>;
 inline guint add_box(GstBuffer* buffer, const Box& box) {
     GstAnalyticsRelationMeta* meta = gst_buffer_add_analytics_relation_meta(buffer);
     GstAnalyticsODMtd od;
-    EXPECT_TRUE(gst_analytics_relation_meta_add_od_mtd(meta, g_quark_from_string(box.label), box.x,
-                                                       box.y, box.w, box.h, box.score, &od));
+    EXPECT_TRUE(gst_analytics_relation_meta_add_oriented_od_mtd(
+        meta, g_quark_from_string(box.label), box.x, box.y, box.w, box.h, box.angle, box.score,
+        &od));
     return od.id;
 }
 

@@ -99,6 +99,13 @@ protected:
             }
             if (!o.looks.empty()) add_looks(buffer, o.looks, od.id, mtd.id);
         }
+        if (!whole.empty() && !hash_of_whole_.empty()) {
+            record = std::make_shared<InferenceRecord>();
+            record->model_hash = hash_of_whole_;
+            inference.record = record;
+            EXPECT_TRUE(add_inference(buffer, inference, 8));
+            get_inference(buffer, detected_ ? 2 : 1, &mtd);
+        }
         if (!whole.empty()) add_looks(buffer, whole, std::nullopt, mtd.id);
         return buffer;
     }
@@ -160,7 +167,8 @@ protected:
     GstBus* bus_ = nullptr;
     GstClockTime pts_ = 0, duration_ = GST_CLOCK_TIME_NONE;
     std::string hash_ = "abc";
-    bool detected_ = false;  // by a model before
+    std::string hash_of_whole_;  // where another model sees the whole picture
+    bool detected_ = false;      // by a model before
     TempDir dir_;
 };
 
@@ -347,6 +355,32 @@ TEST_F(GalleryElement, RefusesAnotherModelThatTakesOver) {
     hash_ = "swapped in";
     EXPECT_EQ(names({{0, ann}}), "error");
     EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-model");
+}
+
+// Two elements behind different models, of which the other enrolled first.
+TEST_F(GalleryElement, RefusesAGalleryThatAnotherModelMadeMeanwhile) {
+    const std::string file = dir_ / "people.txt";
+    set("location", file);
+    open();
+    EXPECT_EQ(names({{0, ann}}), "-");
+    spill(file, "vartml.gallery/1\tother\t3\neve\t1 0 0\n");
+    set("enrol", "ann");
+    EXPECT_EQ(names({{0, ann}}), "error");
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-model");
+    EXPECT_EQ(slurp(file), "vartml.gallery/1\tother\t3\neve\t1 0 0\n");
+}
+
+// Such as a model of faces beside one of people.
+TEST_F(GalleryElement, LeavesOutWhatAnotherModelSawBesideItsOwn) {
+    set("enrol", "ann");
+    open();
+    EXPECT_EQ(names({{1, ann}}), "ann 1.00");
+    hash_of_whole_ = "faces";
+    EXPECT_EQ(names({{1, ann}}, ann), "ann 1.00");
+    EXPECT_EQ(pop(GST_MESSAGE_WARNING), "gallery-model");
+    EXPECT_EQ(names({{1, like_ann}}, ann), "ann 0.99");  // of the mean of what track 1 looked like
+    EXPECT_EQ(names({}, ann), "");                       // its model saw nobody
+    EXPECT_EQ(pop(GST_MESSAGE_WARNING), "");
 }
 
 // The first track of the next stream is somebody else.

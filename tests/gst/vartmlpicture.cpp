@@ -353,7 +353,12 @@ TEST_F(Picture, OfAMaskIsClearWhereTheModelDidNotLook) {
     open();
     Inference middle = stretched(record_of(tensor, 3));
     middle.to_frame = {.a = 1, .b = 0, .c = 16, .d = 0, .e = 1, .f = 0};  // cropped
-    ASSERT_TRUE(push(with(frame(), middle, tensor)));
+    GstBuffer* buffer = with(frame(), middle, tensor);
+    GstAnalyticsODMtd od;
+    gst_analytics_relation_meta_add_od_mtd(gst_buffer_get_analytics_relation_meta(buffer),
+                                           g_quark_from_string("cat"), 2, 4, 20, 10, 0.5f, &od);
+    ASSERT_TRUE(push(buffer));
+    EXPECT_EQ(boxes, (std::vector<Rectangle>{{2, 4, 20, 10}}));  // the picture is the frame
     EXPECT_EQ(planes[0][4 * 15 + 3], 0);
     EXPECT_EQ(planes[0][4 * 16 + 3], 255);
     EXPECT_EQ(planes[0][4 * 47 + 3], 255);
@@ -381,6 +386,69 @@ TEST_F(Picture, OfFramesWithoutResultIsTheLastOne) {
     EXPECT_EQ(stat("waiting"), 1u);
     EXPECT_EQ(stat("pictures"), 1u);
     EXPECT_EQ(stat("repeated"), 1u);
+}
+
+TEST_F(Picture, OfAResultThatIsCarriedOnIsTheSame) {
+    RefMap map = gradient();
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw);
+    open();
+    Inference inference = stretched(record_of(tensor, 3));
+    for (const guint64 result : {1, 1, 2}) {
+        inference.result_id = result;
+        ASSERT_TRUE(push(with(frame(), inference, tensor)));
+    }
+    EXPECT_EQ(stat("pictures"), 2u);
+    EXPECT_EQ(stat("repeated"), 1u);
+}
+
+// A detector before it whose tensors are decoded, and which infers more often.
+TEST_F(Picture, WaitsForItsOwnModelBehindAnother) {
+    RefMap map = gradient();
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw);
+    auto detector = record_of(tensor, 3);
+    detector->infer_id = "detector";
+    const auto behind_it = [&](Inference inference, bool has_result) {
+        GstBuffer* buffer = frame();
+        EXPECT_TRUE(add_inference(buffer, stretched(detector), 8));  // no tensors any more
+        if (has_result) return with(buffer, std::move(inference), tensor);
+        inference.status = InferenceStatus::skipped_interval;
+        EXPECT_TRUE(add_inference(buffer, inference, 8));
+        return buffer;
+    };
+    open();
+    EXPECT_FALSE(push(behind_it(stretched(record_of(tensor, 3)), false)));
+    EXPECT_EQ(flow_, GST_FLOW_OK);
+    ASSERT_TRUE(push(behind_it(stretched(record_of(tensor, 3)), true)));
+    const auto first = planes;
+    ASSERT_TRUE(push(behind_it(stretched(record_of(tensor, 3)), false)));
+    EXPECT_EQ(planes, first);
+    EXPECT_EQ(stat("waiting"), 1u);
+    EXPECT_EQ(stat("repeated"), 1u);
+}
+
+TEST_F(Picture, StaysWithOneOfTwoModels) {
+    RefMap map = gradient(), other = random_map(3, 32, 32, 1, 0, 1);
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw),
+                       small = stored_map(other, "out", MapView::nchw);
+    auto before = record_of(small, 3);
+    before->infer_id = "before";
+    open();
+    Inference skipped = stretched(record_of(tensor, 3));
+    skipped.status = InferenceStatus::pending;
+    GstBuffer* early = with(frame(), stretched(before), small);
+    ASSERT_TRUE(add_inference(early, skipped, 8));
+    EXPECT_FALSE(push(early));
+    ASSERT_TRUE(push(
+        with(with(frame(), stretched(before), small), stretched(record_of(tensor, 3)), tensor)));
+    EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 64);
+    const auto first = planes;
+    GstBuffer* later = with(frame(), stretched(before), small);
+    ASSERT_TRUE(add_inference(later, skipped, 8));
+    ASSERT_TRUE(push(later));
+    EXPECT_EQ(planes, first);
+    // Its vartmlinfer is there no more.
+    ASSERT_TRUE(push(with(frame(), stretched(before), small)));
+    EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 32);
 }
 
 TEST_F(Picture, StaysWithoutBordersWhenFramesGetLarger) {

@@ -145,6 +145,34 @@ TEST_F(Track, PredictedDetectionsMoveInsideTheFrame) {
     EXPECT_EQ(skip(), Found{});  // it has left
 }
 
+// Also where a corner is outside: what is cut off a turned box is another box.
+TEST_F(Track, PredictedDetectionsAreTurnedAsTheyWereLast) {
+    open();
+    for (int i = 0; i < 30; ++i)
+        infer({{.x = 6 * i + 40, .w = 80, .h = 20, .angle = 0.6f}, {.x = 20, .y = 20}});
+    for (int i = 30; i < 36; ++i) {
+        GstBuffer* in = frame();
+        add_record(in, InferenceStatus::skipped_interval);
+        GstBuffer* out = run(in);
+        GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(out);
+        gpointer state = nullptr;
+        GstAnalyticsMtd od;
+        unsigned turned = 0, upright = 0;
+        while (gst_analytics_relation_meta_iterate(meta, &state,
+                                                   gst_analytics_od_mtd_get_mtd_type(), &od)) {
+            int x, y, w, h;
+            float angle, score;
+            gst_analytics_od_mtd_get_oriented_location(&od, &x, &y, &w, &h, &angle, &score);
+            turned += angle == 0.6f && std::abs(x - (6 * i + 40)) <= 1 && std::abs(y - 100) <= 1 &&
+                      std::abs(w - 80) <= 1 && std::abs(h - 20) <= 1;
+            upright += angle == 0 && x == 20 && y == 20 && w == 40 && h == 40;
+        }
+        EXPECT_EQ(turned, 1u) << i;
+        EXPECT_EQ(upright, 1u) << i;
+        gst_buffer_unref(out);
+    }
+}
+
 // Results of three frames earlier, each on five frames: boxes that move by 3 pixels per frame are
 // shown where they are when the picture is taken, and keep their track.
 TEST_F(Track, MovesCarriedDetectionsToTheTimeOfTheFrame) {

@@ -10,14 +10,17 @@ export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on stand
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 { gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! videoconvert ! queue ! \
     vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! vartmltrack min-hits=3 ! \
-    vartmlpublish queue-size=4096 drain-timeout=10000 ! fakesink || echo failed; } |
+    vartmlpublish queue-size=65536 drain-timeout=10000 ! fakesink || echo failed; } |
     python3 -c '
 import collections, json, sys
 seen = collections.defaultdict(set)
 for line in sys.stdin:
     if line == "failed\n":
         sys.exit("track-count.sh: the pipeline failed, nothing was counted")
-    for thing in json.loads(line).get("objects", []):
+    record = json.loads(line)
+    if record["schema"] == "vartml.gap/1":
+        sys.exit("track-count.sh: records are missing, nothing was counted")
+    for thing in record.get("objects", []):
         if "track" in thing:
             seen[thing["label"]].add(thing["track"])
 for label, tracks in sorted(seen.items()):

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "pipelines/apps/demo/findings.h"
 #include "pipelines/apps/demo/player.h"
@@ -152,18 +151,6 @@ std::string part_of(const std::string& file) {
     return file + ".part";
 }
 
-// A sidecar that names the decoder family: vartmlinfer takes the family's picture format from it,
-// vartmldecode the head.
-Result<std::string> write_sidecar(const FindOptions& options) {
-    const auto file = std::filesystem::path(options.video).replace_extension(".modelinfo");
-    std::ofstream out(file);
-    out << "[modelinfo]\nversion=1.0\nx-vartml-version=1\nx-vartml-decoder=" << options.decoder
-        << "\n";
-    out.close();
-    if (!out) return Error{ErrorCode::io, file.string() + ": cannot be written"};
-    return file.string();
-}
-
 Result<ElementPtr> finding_pipeline(const FindOptions& options) {
     const bool live = options.input == Input::camera;
     // The scene is noise wherever there is no code, and nobody looks at that.
@@ -202,11 +189,10 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
     if (!options.labels.empty()) {
         g_object_set(element_of(p, "decode").get(), "label-file", options.labels.c_str(), nullptr);
     }
-    if (!options.decoder.empty()) {
-        auto sidecar = write_sidecar(options);
-        if (!sidecar) return sidecar.error();
-        g_object_set(element_of(p, "infer").get(), "modelinfo-file", sidecar->c_str(), nullptr);
-    }
+    // vartmlinfer asks for it, too, and takes the pixels of the family.
+    if (!options.decoder.empty())
+        gst_util_set_object_arg(G_OBJECT(element_of(p, "decode").get()), "decoder",
+                                options.decoder.c_str());
     return pipeline;
 }
 

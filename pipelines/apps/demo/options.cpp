@@ -3,6 +3,9 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <utility>
+
+#include <vartml/postprocess.h>
 
 namespace demo {
 
@@ -31,8 +34,9 @@ vartml::Error wrong(std::string sentence) {
 vartml::Result<double> positive(const char* text) {
     char* end = nullptr;
     const double value = std::strtod(text, &end);
-    if (end == text || *end != '\0' || !(value > 0)) {
-        return wrong(std::string("--seconds is '") + text + "', a number above 0 is expected");
+    if (end == text || *end != '\0' || !(value >= 0.1 && value <= 86400)) {
+        return wrong(std::string("--seconds is '") + text +
+                     "', a number from 0.1 to 86400 is expected");
     }
     return value;
 }
@@ -88,10 +92,24 @@ vartml::Result<Options> parse_options(std::span<char* const> arguments) {
             options.seconds = *seconds;
         }
     }
+    if (!options.decoder.empty()) {
+        auto nick = nick_of_decoder(options.decoder);
+        if (!nick) return nick.error();
+        options.decoder = std::move(*nick);
+    }
     if (!options.backdrop.empty() && options.input != Input::scene) {
         return wrong("--background belongs to the scene, not to --video or --camera");
     }
     return options;
+}
+
+vartml::Result<std::string> nick_of_decoder(const std::string& name) {
+    if (const auto* family = vartml::find_decoder_family(name)) return std::string(family->nick);
+    std::string known;
+    for (const vartml::DecoderFamily& family : vartml::decoder_families())
+        known += (known.empty() ? "" : ", ") + std::string(family.nick);
+    return vartml::Error{vartml::ErrorCode::invalid_argument,
+                         "--decoder is '" + name + "', expected one of " + known};
 }
 
 }  // namespace demo

@@ -26,4 +26,8 @@ vartml::Result<Options> parse_options(std::span<char* const> arguments);
 
 const char* usage();
 
+// What vartmldecode calls the decoder family of that name, as in yolo-v8 of yolov8. Errors:
+// invalid_argument naming those that there are.
+vartml::Result<std::string> nick_of_decoder(const std::string& name);
+
 }  // namespace demo

@@ -45,18 +45,17 @@ void tally_classes(std::span<const Labelled> found, ClassTallies& tally) {
 }
 
 void BoxTally::add(std::span<const Found> frame) {
+    constexpr double unsure = 0.5;
     frames_ += !frame.empty();
-    for (const Found& f : frame) scores_.push_back(f.score);
+    for (const Found& f : frame) ++boxes_, unsure_ += f.score < unsure;
 }
 
 std::string BoxTally::doubt() const {
-    constexpr size_t few = 10, crowd = 50;
-    constexpr double unsure = 0.5;
-    if (scores_.size() < few) return {};
-    if (scores_.size() / frames_ >= crowd)
-        return "that is " + std::to_string(scores_.size() / frames_) + " on each";
-    const auto low = std::ranges::count_if(scores_, [](double s) { return s < unsure; });
-    if (static_cast<size_t>(low) * 4 >= scores_.size() * 3) return "3 of 4 or more score below 0.5";
+    constexpr unsigned few = 10, crowd = 50;
+    if (boxes_ < few) return {};
+    if (boxes_ / frames_ >= crowd)
+        return "that is " + std::to_string(boxes_ / frames_) + " on each";
+    if (uint64_t{4} * unsure_ >= uint64_t{3} * boxes_) return "3 of 4 or more score below 0.5";
     return {};
 }
 

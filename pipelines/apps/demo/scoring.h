@@ -47,14 +47,13 @@ void tally_classes(std::span<const Labelled> found, ClassTallies& tally);
 class BoxTally {
 public:
     void add(std::span<const Found> frame);
-    unsigned boxes() const { return static_cast<unsigned>(scores_.size()); }
+    unsigned boxes() const { return boxes_; }
     unsigned frames() const { return frames_; }  // with a box
     // Why such boxes are rarely objects: "3 of 4 score below 0.5", or "".
     std::string doubt() const;
 
 private:
-    std::vector<double> scores_;
-    unsigned frames_ = 0;
+    unsigned boxes_ = 0, unsure_ = 0, frames_ = 0;
 };
 
 }  // namespace demo

@@ -2,9 +2,7 @@
 // Runs a model on memory of another part of the system, without a copy: a DMA-BUF, as a camera or a
 // video decoder hands out. The NPU reads and writes it in place.
 //
-// The buffers here come from a dma-heap, else from udmabuf, and where neither may be used from a
-// memfd, which is plain memory but taken in the same way; the program says which.
-//
+// The buffers here are of a dma-heap, else of udmabuf, else of a memfd; the program says which.
 //     infer-zero-copy MODEL
 #include <fcntl.h>
 #include <linux/dma-heap.h>
@@ -88,7 +86,9 @@ int main(int argc, char** argv) {
             }
         // Make tensors once and use them again: a descriptor is mapped at its first use.
         for (int frame = 0; frame < 3; ++frame)
-            if (runner->execute(batch[0], batch[1]) != vart::StatusCode::SUCCESS) return 1;
+            if (runner->execute(batch[0], batch[1]) != vart::StatusCode::SUCCESS)
+                throw std::runtime_error(
+                    std::any_cast<std::string>(runner->get_property("last_error")));
         for (const char* what : {"bytes_copied_in", "bytes_copied_out"})
             std::cout << what << ": " << std::any_cast<uint64_t>(runner->get_property(what))
                       << '\n';

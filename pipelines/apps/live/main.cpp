@@ -26,6 +26,8 @@ Result<void> fill_in(Options& options) {
     options.source = options.out + "/scene.mp4";
     auto made = demo::record_scene({}, 10, options.source);
     if (!made) return made.error();
+    if (made->interrupted)
+        return vartml::Error{vartml::ErrorCode::io, "interrupted while the scene was made"};
     return {};
 }
 

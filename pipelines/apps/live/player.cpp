@@ -416,7 +416,7 @@ void Player::tried(size_t index, const std::string& error) {
         return;
     }
     model_ = index;
-    // Names of the classes, before the model that has them.
+    // Names of the classes, before the model that has them: it may be there at once.
     if (options_.labels.size() > 1)
         g_object_set(decode_.get(), "label-file", options_.labels[index].c_str(), nullptr);
     g_object_set(infer_.get(), "model", models_[index].c_str(), nullptr);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <random>
 #include <utility>
 
 #include "pipelines/apps/live/qr_code.h"
@@ -21,10 +22,11 @@ using vartml::Result;
 constexpr char boundary[] = "vartml-picture";
 
 std::string random_token() {
+    std::random_device device;  // of libstdc++: from the kernel
     std::string token;
     for (int i = 0; i < 4; ++i) {
         char part[9];
-        g_snprintf(part, sizeof part, "%08x", g_random_int());
+        g_snprintf(part, sizeof part, "%08x", device());
         token += part;
     }
     return token;
@@ -151,6 +153,13 @@ Result<void> Server::listen(const Options& options) {
     host_ = with_port(host);
     local_ = !all ? host_ : with_port(family == G_SOCKET_FAMILY_IPV6 ? "[::1]" : "127.0.0.1");
     remote_ = loopback_ ? "" : all ? with_port(network_address(family)) : host_;
+    // Nobody reads a body, so none is kept, whoever sends it.
+    soup_server_add_early_handler(
+        server_.get(), nullptr,
+        [](SoupServer*, SoupServerMessage* message, const char*, GHashTable*, gpointer) {
+            soup_message_body_set_accumulate(soup_server_message_get_request_body(message), FALSE);
+        },
+        nullptr, nullptr);
     soup_server_add_handler(server_.get(), nullptr, handle, this, nullptr);
     ticks_ = g_timeout_add(
         250,

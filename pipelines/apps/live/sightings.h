@@ -34,7 +34,7 @@ public:
     };
 
     void frame(std::vector<Sighting> seen);
-    void restart() { classes_.clear(); }
+    void restart() { classes_.clear(), tracks_.clear(); }
 
     const std::vector<Sighting>& newest() const { return newest_; }
     std::vector<Class> classes() const;  // by label

@@ -92,12 +92,14 @@ public:
         // Streams of one id share the model: it is loaded when the first comes. A sink that waits
         // for its first frame (async) would make the whole pipeline wait for it.
         GstElement* bin = gst_parse_bin_from_description(
-            "uridecodebin name=source ! queue ! vartmlinfer name=infer model-instance-id=all ! "
+            "uridecodebin name=source ! videoconvert ! queue ! vartmlinfer name=infer "
+            "model-instance-id=all ! "
             "vartmldecode ! appsink name=sink sync=false "
             "async=false",
             FALSE, &error);
-        if (!bin) {
+        if (!bin || error) {  // also where an element of it is missing
             std::fprintf(stderr, "many-sources: %s\n", error->message);
+            if (bin) gst_object_unref(bin);
             g_error_free(error);
             g_free(uri);
             return;

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
                  : "videotestsrc num-buffers=3 ! video/x-raw,width=640,height=480 ! "
                    "vartmlinfer name=infer ! appsink name=frames sync=false",
         &error);
-    if (!pipeline) {
+    if (!pipeline || error) { /* also where an element of it is missing */
         g_printerr("read-metadata: %s\n", error->message);
         return 1;
     }

@@ -119,10 +119,10 @@ new_root() { # format, file, options of mmdebstrap...
 
 # Everything that is done in it is in try.sh.
 try_packages() {
-    cp "$PROJECT/packaging/try.sh" "$PROJECT/pipelines/models/qrfinder/qrfinder.onnx" "$PACKAGES_OUT/"
+    cp "$PROJECT/packaging/try.sh" "$PROJECT/README.md" "$PROJECT/pipelines/models/qrfinder/qrfinder.onnx" "$PACKAGES_OUT/"
     local status=0
     new_root null /dev/null --customize-hook='chroot "$1" bash /try/try.sh || touch "$1/try/failed"' || status=1
-    rm "$PACKAGES_OUT/try.sh" "$PACKAGES_OUT/qrfinder.onnx"
+    rm "$PACKAGES_OUT/try.sh" "$PACKAGES_OUT/README.md" "$PACKAGES_OUT/qrfinder.onnx"
     [ $status = 0 ] || die "package: the test in a new root failed; the last line of 'package test' says where"
 }
 

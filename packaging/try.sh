@@ -40,6 +40,22 @@ get ./libvartml1_*.deb ./libvartml-runtime1_*.deb ./libgstvartml-1.0-0_*.deb ./v
 use_as_user
 cat found
 
+step "the programs of the README, with what it says that they want"
+get ./vartml-demo_*.deb python3-gi gir1.2-gst-plugins-bad-1.0
+awk '/^```$/ {out = ""} out {print > out} /^```sh$/ {out = "readme" ++n ".sh"}' README.md
+as_user mkdir -p pipelines/models/qrfinder
+as_user cp /try/qrfinder.onnx pipelines/models/qrfinder/
+as_user sh -e /try/readme1.sh >log || { cat log; fail "the README's program in Python"; }
+grep -q ' qr-code 0' log || { cat log; fail "the README's program in Python finds no code"; }
+# The headers without the 850 MB that their package needs beside them.
+get g++ pkgconf libgstreamer-plugins-base1.0-dev
+apt-get -qq download libgstreamer-plugins-bad1.0-dev
+dpkg-deb -x libgstreamer-plugins-bad1.0-dev_*.deb /
+rm libgstreamer-plugins-bad1.0-dev_*.deb
+as_user sh -e /try/readme2.sh >log || { cat log; fail "the README's program in C++"; }
+grep -q 'qr-code 0' log || { cat log; fail "the README's program in C++ finds no code"; }
+rm readme*.sh
+
 step "upgrade of all packages from an earlier version"
 apt-get -s --no-install-recommends install ./*.deb g++ libgstreamer-plugins-base1.0-dev pkgconf python3-gi | sed -n 's/^Inst \([^ ]*\) .*/\1/p' >needed
 for file in ./*.deb; do dpkg-deb -f "$file" Package; done >names

@@ -62,10 +62,13 @@ HWY_INLINE void powers_of_negative(FloatVec (&x)[N], const float (&coefficients)
         for (size_t n = 0; n < N; ++n)
             p[n] = hn::MulAdd(p[n], x[n], hn::Set(d, coefficients[term]));
     }
-    // i is added to the exponent; |i| <= 126 keeps it normal.
+    // i is added to the exponent; |i| <= 126 keeps it normal. A NaN, whose lowest bits may be any,
+    // stays what it is.
     VARTML_UNROLL
     for (size_t n = 0; n < N; ++n) {
-        const auto i = hn::ShiftLeft<23>(hn::BitCast(di, shifted[n]));
+        const auto is_number = hn::RebindMask(di, hn::Eq(x[n], x[n]));
+        const auto i =
+            hn::IfThenElseZero(is_number, hn::ShiftLeft<23>(hn::BitCast(di, shifted[n])));
         x[n] = hn::BitCast(d, hn::Add(hn::BitCast(di, p[n]), i));
     }
 }

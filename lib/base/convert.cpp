@@ -139,6 +139,8 @@ void Conversion::run_part(const void* src, void* dst, unsigned part, unsigned nu
         std::memcpy(d + first * dst_bytes_, s + first * src_bytes_, (last - first) * dst_bytes_);
         return;
     }
+    for (size_t row = 0; part == 0 && row < tail_rows_; ++row)
+        std::memset(d + ((row + 1) * tail_row_ - padding_) * dst_bytes_, 0, padding_ * dst_bytes_);
     const size_t runs = (count_ + chunk_ - 1) / chunk_;
     std::array<size_t, most_loops> counts;
     size_t tasks = runs;
@@ -503,7 +505,13 @@ private:
         if (joined.size() > c_.loops_.size())
             return fail(ErrorCode::unsupported, "more than 8 dimensions cannot be permuted");
         c_.padding_ = padding;
-        if (joined.back().src == 1 && joined.back().dst == 1) {
+        const bool are_rows = joined.back().src == 1 && joined.back().dst == 1;
+        if (padding != 0 && !are_rows) {
+            c_.tail_row_ = last.count + padding;
+            c_.tail_rows_ = 1;
+            for (size_t d = 0; d + 1 < dst_.shape.size(); ++d) c_.tail_rows_ *= dst_.shape[d];
+        }
+        if (are_rows) {
             plan_rows(std::move(joined));
         } else if (!plan_transpose(joined)) {
             plan_gather(std::move(joined));

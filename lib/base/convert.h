@@ -80,8 +80,10 @@ private:
         loops_;         // outermost first; the last is the loop over channel groups or rows
     size_t count_ = 1;  // elements (rows, gather) or pixels of the innermost run
     size_t chunk_ = 1, chunk_rows_ = 1;  // of one task
-    size_t padding_ = 0;                 // rows: zero elements of dst after each run
-    size_t channels_ = 0, group_ = 0;    // all channels; channels of a group
+    size_t padding_ = 0;                 // zero elements of dst after each run, or each tail row
+    // Rows of a dense dst whose padding is written apart from what is converted; 0: none.
+    size_t tail_rows_ = 0, tail_row_ = 0;  // how many, and elements of each
+    size_t channels_ = 0, group_ = 0;      // all channels; channels of a group
     size_t width_ = 1,
            row_ =
                0;  // to_pixels, to_planes: pixels of a row and elements between rows of that side

@@ -80,7 +80,10 @@ double throttled_s_of(const std::string& folder, bool second) {
 // Of this process's group. In a container it may be seen as the root that was mounted.
 std::string group_in(const std::string& root, const Mount& mount) {
     std::string path = path_in(root, mount);
-    if (mount.root != "/" && path.starts_with(mount.root)) path.erase(0, mount.root.size());
+    const size_t size = mount.root.size();
+    const bool is_below =
+        path.starts_with(mount.root) && (path.size() == size || path[size] == '/');
+    if (mount.root != "/" && is_below) path.erase(0, size);
     return path == "/" ? "" : path;
 }
 
@@ -92,8 +95,9 @@ double processor_quota_in(const std::string& root) {
         for (std::string path = group_in(root, mount);;) {
             const double quota = quota_of(root + mount.point + path, mount.second);
             if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
-            if (path.empty()) break;
-            path.erase(path.rfind('/'));
+            const size_t last = path.rfind('/');
+            if (last == path.npos) break;
+            path.erase(last);
         }
     }
     return least;

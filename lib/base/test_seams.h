@@ -16,6 +16,8 @@ struct TestSeams {
     // The software NPU multiplies codes also where sums of two products saturate in 16 bits, which
     // those of small weights do not: its way of int8 runs on every x86 processor.
     std::atomic<bool> saturating_products{false};
+    // renameat2 has no flags, as on some file systems.
+    std::atomic<bool> plain_renames{false};
     // perf_event_open for the calling thread; errno as it sets it.
     std::atomic<int (*)(perf_event_attr& attributes, int group)> open_counter{nullptr};
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "lib/graph/late.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::graph {
@@ -145,11 +146,13 @@ private:
 
     // What the operator itself hangs on.
     void want_exacting_inputs(const Node& node) {
-        const auto tell = [&] { found_.reasons.push_back(node.kind + " '" + node.name + '\''); };
+        const std::string kind = is_late(node) ? op_type(node) : node.kind;
+        const auto tell = [&] { found_.reasons.push_back(kind + " '" + node.name + '\''); };
         if (std::ranges::find(begins_, &node) != begins_.end()) tell();
-        if (has_trait(node, Trait::exact_0 | Trait::exact_1 | Trait::exact_2)) {
-            for (size_t i = 0; i < node.inputs.size(); ++i)
-                if (has_input_trait(node, Trait::exact_0, i)) want(node.inputs[i]);
+        constexpr Trait exact[] = {Trait::exact_0, Trait::exact_1, Trait::exact_2};
+        if (has_trait(kind, exact[0] | exact[1] | exact[2])) {
+            for (size_t i = 0; i < std::min(node.inputs.size(), std::size(exact)); ++i)
+                if (has_trait(kind, exact[i])) want(node.inputs[i]);
             tell();
         }
         const bool to_integer = node.kind == "Cast" && can_be_kept(node.inputs[0]) &&

@@ -39,23 +39,43 @@ std::vector<int64_t> given_list(const Graph& graph, const Node& node, size_t inp
     return node.get(attribute, std::vector<int64_t>());
 }
 
-// What a Slice takes of fewer elements is at most what it takes of the bound, but for one case: a
-// start that counts from the end and an end that counts from the front, x[-10:5].
+// What a Slice takes of fewer elements is at most what it takes of the bound, but for two cases: a
+// start that counts from the end and an end that counts from the front, x[-10:5], and backwards the
+// other way round, x[5:-3:-1].
 void widen_slice(const Graph& graph, const Node& node, const Node& settled, Type& type) {
     const auto starts = given_list(graph, node, 1, "starts");
     const auto ends = given_list(graph, node, 2, "ends");
+    const auto steps = given_list(graph, node, 4, "steps");
     const Type& x = input_type(graph, settled, 0);
     for (size_t i = 0; i < std::min(starts.size(), ends.size()); ++i) {
-        if (starts[i] >= 0 || ends[i] < 0) continue;
+        const int64_t step = i < steps.size() ? steps[i] : 1;
+        const bool from_end =
+            step > 0 ? starts[i] < 0 && ends[i] >= 0 : starts[i] >= 0 && ends[i] < 0;
+        if (!from_end) continue;
         auto axes = given_list(graph, node, 3, "axes");
         const int64_t axis =
             wrap_axis(i < axes.size() ? axes[i] : static_cast<int64_t>(i), x.shape.size());
         if (axis < 0) continue;
         const auto a = static_cast<size_t>(axis);
-        // Below -size there is no overflow: the start is cut off first.
-        const int64_t most = std::max(starts[i], -x.shape[a]);
-        type.shape[a] = std::min({-most, ends[i], x.shape[a]});
+        // Below -size there is no overflow: what lies before the first element is cut off first.
+        if (step > 0) {
+            const int64_t most = std::max(starts[i], -x.shape[a]);
+            type.shape[a] = std::min({-most, ends[i], x.shape[a]});
+        } else {
+            const int64_t last = std::max(ends[i], -x.shape[a] - 1);
+            const int64_t first = std::min(starts[i], x.shape[a] - 1);
+            type.shape[a] = std::max<int64_t>(std::min(-last - 1, first + 1), 0);
+        }
     }
+}
+
+// Of fewer elements the last part may be larger than of the bound: 8 in 4 are 2 each, 10 are 3, 3,
+// 3 and 1.
+void widen_split(const Node& node, Types& types) {
+    const int64_t axis = wrap_axis(node.get("axis", int64_t{0}), types[0].shape.size());
+    for (Type& type : types)
+        if (axis >= 0)
+            type.shape[static_cast<size_t>(axis)] = types[0].shape[static_cast<size_t>(axis)];
 }
 
 // A reduction over axes that are not known. With keepdims every axis stays; else an axis of the
@@ -114,6 +134,8 @@ Result<std::vector<Type>> bound_types(const Graph& graph, const Node& node,
         if (const auto bound = bound_by_values(graph, node)) inferred = Types{*bound};
     Types types = inferred ? *inferred : Types(node.outputs.size());
     if (inferred && node.kind == "Slice") widen_slice(graph, node, settled, types[0]);
+    if (inferred && node.kind == "Split" && node.inputs.size() < 2 && !node.has("split"))
+        widen_split(node, types);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] == none) continue;
         const bool said = i < declared.size() && declared[i].has_value();

@@ -264,6 +264,8 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
         !ok) {
         return ok.error();
     }
+    const bool needs_first = op->max_outputs == 1 || node.kind == "MaxPool";
+    if (needs_first && node.outputs[0] == none) return bad_node(node, "has no output");
     if (auto ok = check_attributes(node, node, *op); !ok) return ok.error();
     const Form form = is_late(node) ? Form::onnx : Form::canonical;
     if (auto ok = check_attribute_values(node, form); !ok) return ok.error();

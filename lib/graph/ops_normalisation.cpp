@@ -379,7 +379,8 @@ constexpr OpInfo rows[] = {
      Trait::never_negative},
     {"LogSoftmax", 1, 1, 1, 1, "axis:i=-1", infer_axis, count_softmax,
      cpu::along_axis<cpu::log_softmax>},
-    {"Hardmax", 1, 1, 1, 1, "axis:i=-1", infer_axis, count_none, cpu::along_axis<cpu::hardmax>},
+    {"Hardmax", 1, 1, 1, 1, "axis:i=-1", infer_axis, count_none, cpu::along_axis<cpu::hardmax>,
+     Trait::exact_0},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lib/graph/moves.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
+#include "lib/graph/resize_position.h"
 #include "lib/graph/sampling.h"
 
 namespace vartml::graph {
@@ -91,9 +92,7 @@ T from_blend(double blend) {
 }
 
 // What the node says about one axis.
-struct Axis {
-    int64_t src = 0, dst = 0;
-    double scale = 1;
+struct Axis : graph::ResizeAxis {
     double roi_start = 0, roi_end = 1;
 };
 
@@ -109,33 +108,12 @@ struct Resampling {
     double cubic_a;
 };
 
-// given: ONNX operator Resize, coordinate_transformation_mode; length_resized is scale * length.
 double source_position(const Axis& axis, const std::string& mode, int64_t position) {
-    const auto x = static_cast<double>(position);
+    if (mode != "tf_crop_and_resize") return graph::resize_position(mode, axis, position);
     const auto src = static_cast<double>(axis.src), dst = static_cast<double>(axis.dst);
-    if (mode == "asymmetric") return x / axis.scale;
-    if (mode == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
-    if (mode == "align_corners") {
-        return axis.dst == 1 ? 0 : x * (src - 1) / (axis.scale * src - 1);
-    }
-    if (mode == "tf_crop_and_resize") {
-        const double start = axis.roi_start * (src - 1), end = axis.roi_end * (src - 1);
-        return axis.dst == 1 ? (start + end) / 2 : start + x * (end - start) / (dst - 1);
-    }
-    if (mode == "pytorch_half_pixel" && axis.dst == 1) return 0;
-    if (mode == "half_pixel_symmetric") {
-        const double adjustment = dst / (axis.scale * src);
-        return src / 2 * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
-    }
-    return (x + 0.5) / axis.scale - 0.5;
-}
-
-// given: ONNX operator Resize, nearest_mode
-double nearest(const std::string& mode, double x) {
-    if (mode == "floor") return std::floor(x);
-    if (mode == "ceil") return std::ceil(x);
-    if (mode == "round_prefer_ceil") return std::floor(x + 0.5);
-    return std::ceil(x - 0.5);
+    const double start = axis.roi_start * (src - 1), end = axis.roi_end * (src - 1);
+    if (axis.dst == 1) return (start + end) / 2;
+    return start + static_cast<double>(position) * (end - start) / (dst - 1);
 }
 
 ResizeTaps make_taps(const Axis& axis, const Resampling& how, double x) {
@@ -143,7 +121,7 @@ ResizeTaps make_taps(const Axis& axis, const Resampling& how, double x) {
     // Far outside everything is the edge.
     x = std::isnan(x) ? 0 : std::clamp(x, -4.0, last + 4.0);
     if (how.mode == "nearest") {
-        const double at = std::clamp(nearest(how.rounding, x), 0.0, last);
+        const double at = std::clamp(graph::nearest_position(how.rounding, x), 0.0, last);
         return {{static_cast<int64_t>(at)}, {1}};
     }
     const bool cubic = how.mode == "cubic";
@@ -204,13 +182,8 @@ std::vector<Axis> read_axes(const Call& call) {
     const auto roi = call.node.get("roi", std::vector<float>());
     std::vector<Axis> axes(src.size());
     for (size_t i = 0; i < axes.size(); ++i) {
-        axes[i].src = src[i];
-        axes[i].dst = dst[i];
-        // A scale that is the ratio of the sizes stands for that ratio without rounding.
-        const auto from = static_cast<double>(std::max<int64_t>(src[i], 1));
-        const double ratio = static_cast<double>(dst[i]) / from;
-        const bool exact = i >= scales.size() || scales[i] == static_cast<float>(ratio);
-        axes[i].scale = exact ? ratio : static_cast<double>(scales[i]);
+        const bool given = i < scales.size();
+        axes[i] = {graph::resize_axis(src[i], dst[i], given ? &scales[i] : nullptr), 0, 1};
         if (roi.size() == 2 * axes.size()) {
             axes[i].roi_start = static_cast<double>(roi[i]);
             axes[i].roi_end = static_cast<double>(roi[axes.size() + i]);

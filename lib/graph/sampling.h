@@ -73,13 +73,15 @@ double position_of(C coordinate, int64_t size, const Sampling& how) {
     if (at >= how.low(size) && at <= how.high(size)) return at;
     switch (how.padding) {
         case Padding::border:
+            // given: PyTorch clips each of the four elements of a cubic, not the position.
+            if (how.mode == Mode::cubic) break;
             return std::isnan(at) ? 0 : std::clamp(at, 0.0, static_cast<double>(size - 1));
         case Padding::reflection:
             return std::isfinite(at) ? reflect(at, how.low(size), how.high(size)) : 0;
         case Padding::zeros:
             break;
     }
-    // Farther away, all elements that count are zeros.
+    // Farther away, all elements that count are zeros, or the one at the border.
     constexpr double far = 8;
     return std::isnan(at) ? -far : std::clamp(at, -far, static_cast<double>(size) + far);
 }

@@ -36,7 +36,7 @@ struct Partition {
     uint64_t arena_size_bytes = 0;
     std::vector<Layer> layers;
     std::vector<int32_t> node_layers;  // per node, index into layers or -1
-    std::string checksums;             // of program and weights; set by read
+    std::string checksums;             // of program and weights, and which file; set by read
 };
 
 // Border: source or destination -1.

@@ -137,7 +137,9 @@ std::string temporary_folder() {
     return folder && folder[0] == '/' ? folder : "/tmp";
 }
 
-constexpr std::string_view temporary_name = "vartml-XXXXXX";
+// ours: a name and a mode that nobody else gives a folder, because what is left is removed
+constexpr std::string_view temporary_name = ".vartml-unpacked-XXXXXX";
+constexpr mode_t temporary_mode = 0700;  // of mkdtemp
 
 // Folders whose owner was killed: their lock is gone with it. A new one is locked at once, but not
 // in the same step.
@@ -154,13 +156,13 @@ void remove_left_temporaries() {
         const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         struct stat status{};
         if (!fd || ::fstat(fd.get(), &status) != 0 || status.st_uid != ::geteuid() ||
+            (status.st_mode & 0777) != temporary_mode ||
             status.st_mtime + new_seconds > ::time(nullptr))
             continue;
         if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)remove_tree(path);
     }
 }
 
-// mkdtemp makes it with mode 0700.
 Result<std::string> make_temporary() {
     remove_left_temporaries();
     std::string path = temporary_folder() + '/' + std::string(temporary_name);

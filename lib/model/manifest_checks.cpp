@@ -64,6 +64,9 @@ private:
                     return checks_.fail(what + ": CPU view has layout " +
                                         std::string(to_string(t.cpu.layout)) +
                                         ", which only HW views have");
+                if (!std::ranges::is_sorted(t.cpu.order))
+                    return checks_.fail(what + ": CPU view has the order " + to_text(t.cpu.order) +
+                                        ", which only HW views have");
                 if (!check_hw(t, what)) return false;
             }
         return true;
@@ -135,6 +138,9 @@ private:
             if (p.kind == PartitionKind::cpu && model_.compilation == Compilation::standard)
                 return checks_.fail("partition " + quoted(p.name) +
                                     " is a CPU partition, a standard compilation has none");
+            if (p.kind == PartitionKind::npu && p.columns == 0)
+                return checks_.fail("partition " + quoted(p.name) +
+                                    " has 0 columns, expected 1 or more");
             if (!check_tensors(p.inputs, p.outputs, "partition " + quoted(p.name) + ": "))
                 return false;
         }

@@ -68,6 +68,8 @@ private:
         uint64_t tag = 0, size = 0;
         if (!varint(bytes, tag)) return false;
         const uint64_t number = tag >> 3;
+        // Protobuf takes 32 bits of a tag, and would see another field than is seen here.
+        if (tag > std::numeric_limits<uint32_t>::max() || number == 0) return fail("is damaged");
         if (message == tensor && (number == external_data || number == data_location)) {
             if (number == external_data || (tag & 7) != 0)
                 return fail("takes a tensor from another file");

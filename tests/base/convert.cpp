@@ -258,6 +258,26 @@ TEST(Convert, NhwPadsOneColumnToEight) {
     EXPECT_TRUE(dst.guarded());
 }
 
+// Also where the numbers are in another order.
+TEST(Convert, NhwIsPaddedWhereverItComesFrom) {
+    for (const Shape& order : {Shape{0, 1, 2}, Shape{2, 0, 1}, Shape{1, 2, 0}, Shape{0, 2, 1}}) {
+        const Shape picture{2, 4, 3};  // 3 of 8 columns
+        Shape shape;
+        for (const uint32_t d : order) shape.push_back(picture[d]);
+        const TensorView src = make_view(T::float32, L::GENERIC, shape, order);
+        const TensorView dst = hw_view(make_view(T::float32, L::NHW, picture), L::NHW, T::float32);
+        const auto conversion = Conversion::create(src, dst);
+        ASSERT_TRUE(conversion) << conversion.error().message;
+        Buffer from(src.size_bytes), to(dst.size_bytes);
+        for (size_t i = 0; i < src.size; ++i) from.set(i, 1 + value(i) * value(i));
+        for (size_t i = 0; i < dst.size; ++i) to.set(i, -1.0f);
+        conversion->run(from.data(), to.data());
+        for (size_t i = 0; i < dst.size; ++i)
+            EXPECT_TRUE(i % 8 < 3 ? to.at<float>(i) > 0 : to.at<float>(i) == 0) << i;
+        EXPECT_TRUE(to.guarded());
+    }
+}
+
 // Converts one value there.
 template <class To, class From>
 To convert_one(T from, T to, From x, Quantisation q = {}, Rounding r = Rounding::nearest_even) {

@@ -83,6 +83,12 @@ INSTANTIATE_TEST_SUITE_P(
              {"sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "30000\n"},
              {"sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n"}},
             0.3},
+        // Its root is the beginning of a name.
+        Row{"GroupBesideTheOneThatIsMounted",
+            {{"proc/self/mountinfo", "33 31 0:29 /job1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"},
+             {"proc/self/cgroup", "0::/job12\n"},
+             {"sys/fs/cgroup/job12/cpu.max", "max 100000\n"}},
+            0},
         Row{"Version1",
             {{"proc/self/mountinfo", mounts_1},
              {"proc/self/cgroup", "4:cpuset:/x\n3:cpu,cpuacct:/workers\n0::/y\n"},

@@ -47,6 +47,18 @@ const Case cases[] = {
          conv("y", "s", "back", 64) + "output %y\noutput %i\n",
      {"c", "s"},
      {}},
+    {"what TopK orders, however many of them are asked for",
+     "input %k : i64[1]\n%s = Sigmoid %c : f32[1,1,16,16]\n"
+     "%v, %i = Late %s, %k {axis=3, largest=1, op=\"TopK\", sorted=1} : f32[1,1,16,16]?, "
+     "i64[1,1,16,16]?\n" +
+         conv("y", "s", "back", 64) + "output %y\noutput %i\n",
+     {"c", "s"},
+     {}},
+    {"what the largest is marked of",
+     "%m = Hardmax %c {axis=3} : f32[1,1,16,16]\n" + conv("y", "c", "back", 64) +
+         "output %y\noutput %m\n",
+     {"c"},
+     {}},
     {"what is compared with a number",
      "%b = Greater %c, %half : bool[1,1,16,16]\n" + conv("y", "c", "back", 64) +
          "output %y\noutput %b\n",

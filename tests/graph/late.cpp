@@ -98,6 +98,25 @@ const Row rows[] = {
      true,
      {},
      "i64[1,4]"},
+    {"BackwardsFromBehindToTheFront",
+     DATA "const %b : i64[1] = {-1}\nconst %e : i64[1] = {0}\nconst %a : i64[1] = {-1}\n"
+          "const %d : i64[1] = {-1}\n%y = Slice %n, %b, %e, %a, %d : i64[]",
+     true,
+     {},
+     "i64[1,7]"},
+    {"BackwardsFromTheFrontToBehind",
+     DATA "const %b : i64[1] = {5}\nconst %e : i64[1] = {-3}\nconst %a : i64[1] = {-1}\n"
+          "const %d : i64[1] = {-1}\n%y = Slice %n, %b, %e, %a, %d : i64[]",
+     true,
+     {},
+     "i64[1,2]"},
+    {"BackwardsOverAll",
+     DATA "const %b : i64[1] = {9223372036854775807}\n"
+          "const %e : i64[1] = {-9223372036854775807}\nconst %a : i64[1] = {-1}\n"
+          "const %d : i64[1] = {-1}\n%y = Slice %n, %b, %e, %a, %d : i64[]",
+     true,
+     {},
+     "i64[1,8]"},
     // As exporters write x.view(n, -1), zeros_like(x), arange(n) and their kin.
     {"SizesFromRealSizes",
      ROWS "const %m : i64[1] = {-1}\n%v = Concat %k, %m {axis=0} : i64[2]\n"
@@ -162,6 +181,18 @@ TEST(LateNode, KeepsItsOnnxFormInText) {
     EXPECT_TRUE(node.attributes.empty());
     make_late(node);
     EXPECT_TRUE(is_late(node));
+}
+
+// Of 10 elements the last of four parts is 1, of 8 all are 2.
+TEST(LateParts, MayBeLargerThanOfTheBound) {
+    auto parsed = parse(
+        "input %s : f32[10]\n%n = NonZero %s : i64[1,10]?\n"
+        "%p, %q, %t, %y = Split %n {axis=1} : i64[], i64[], i64[], i64[]");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    const auto types = bound_types(*parsed, parsed->nodes.back(), {});
+    ASSERT_TRUE(types) << types.error().message;
+    ASSERT_EQ(types->size(), 4u);
+    for (const Type& type : *types) EXPECT_EQ(to_string(type), "i64[1,3]");
 }
 
 }  // namespace

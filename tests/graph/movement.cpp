@@ -231,6 +231,22 @@ const Case pictures[] = {
      "\"tf_half_pixel_for_nn\", mode=\"nearest\", nearest_mode=\"floor\", scales=f[0.5], "
      "sizes=[2]} : f32[2]",
      "f32[2] = 11 13"},
+    // 9 of 18 is exactly 7 of 14, and 9 / (18 / 14) is less than that in floating point.
+    {"ResizeToWholePositions",
+     "const %x : f32[14] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}\n%y = Resize %x "
+     "{coordinate_transformation_mode=\"asymmetric\", mode=\"nearest\", nearest_mode=\"floor\", "
+     "scales=f[1.2857143], sizes=[18]} : f32[18]",
+     "f32[18] = 0 0 1 2 3 3 4 5 6 7 7 8 9 10 10 11 12 13"},
+    {"ResizeToHalfPositions",
+     "const %x : f32[14] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}\n%y = Resize %x "
+     "{coordinate_transformation_mode=\"half_pixel\", mode=\"nearest\", "
+     "nearest_mode=\"round_prefer_floor\", scales=f[1.2142857], sizes=[17]} : f32[17]",
+     "f32[17] = 0 1 2 2 3 4 5 6 6 7 8 9 10 11 11 12 13"},
+    {"ResizeBetweenCorners",
+     "const %x : f32[7] = {0, 1, 2, 3, 4, 5, 6}\n%y = Resize %x {coordinate_transformation_mode="
+     "\"align_corners\", mode=\"nearest\", nearest_mode=\"floor\", scales=f[4.142857], "
+     "sizes=[29]} : f32[29]",
+     "f32[29] = 0 0 0 0 0 1 1 1 1 1 2 2 2 2 3 3 3 3 3 4 4 4 4 4 5 5 5 5 6"},
     {"ResizeClampsWhatCubicOvershoots",
      "const %x : u8[4] = {0, 255, 255, 0}\n%y = Resize %x {coordinate_transformation_mode="
      "\"half_pixel\", mode=\"cubic\", scales=f[2.0], sizes=[8]} : u8[8]",
@@ -264,6 +280,11 @@ const Case pictures[] = {
      PICTURE "const %g : f32[1,1,2,2] = {3e38, nan, -inf, 1e30}\n%y = GridSample %x, %g "
              "{align_corners=1, mode=\"nearest\", padding_mode=\"border\"} : f32[1,1,1,2]",
      "f32[1,1,1,2] = 2 3"},
+    // given: ONNX Runtime 1.21 and PyTorch's formula
+    {"GridSampleOfACubicClipsElements",
+     "const %x : f32[1,1,1,4] = {1.0, 2.0, 3.0, 4.0}\nconst %g : f32[1,1,1,2] = {-1.2, 0.0}\n%y = "
+     "GridSample %x, %g {mode=\"cubic\", padding_mode=\"border\"} : f32[1,1,1,1]",
+     "f32[1,1,1,1] = 0.99325"},
     {"GridSampleOfBytesByHalves",
      "const %x : u8[1,1,1,2] = {10, 20}\nconst %g : f16[1,1,1,2] = {0.0, 0.0}\n%y = GridSample "
      "%x, %g {align_corners=1, mode=\"linear\", padding_mode=\"zeros\"} : u8[1,1,1,1]",

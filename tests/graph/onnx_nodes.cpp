@@ -153,6 +153,10 @@ TEST(Kernels, GiveWhatTheNodeTestsOfOnnxExpect) {
     }
     std::printf("%d passed, %d failed, %d refused\n", counts[Outcome::passed],
                 counts[Outcome::failed], counts[Outcome::refused]);
+    constexpr int known_to_pass = 970;  // of Debian 13's
+    if (!part) {
+        EXPECT_GE(counts[Outcome::passed], known_to_pass);
+    }
 }
 
 }  // namespace

@@ -359,6 +359,19 @@ TEST_P(Conv, ActivatesSumsOfAnySizeForBf16) {
     }
 }
 
+TEST_P(Conv, ActivatesWhateverIsNoNumberToWhatIsNone) {
+    std::vector<float> x;
+    for (const uint32_t bits : {0x7FC00000u, 0x7FC00001u, 0x7FC001FFu, 0xFFC00000u, 0xFFFFFFFFu})
+        x.insert(x.end(), 20, std::bit_cast<float>(bits));
+    std::vector<float> got(x.size());
+    for (size_t i = 0; i < 10; ++i) {
+        activate_row(epilogue_of(i), x.data(), nullptr, got.data(), x.size());
+        for (size_t k = 0; k < x.size(); ++k)
+            ASSERT_TRUE(std::isnan(got[k])) << static_cast<int>(epilogue_of(i).activation) << " "
+                                            << std::bit_cast<uint32_t>(x[k]);
+    }
+}
+
 TEST_P(Conv, ActivatesWithinTheBoundOfTheContract) {
     std::vector<float> x;
     for (float v = -100; v < 100; v += 0.0137F) x.push_back(v);

@@ -131,11 +131,13 @@ TEST_P(Softmax, GivesNothingToWhatIsMaskedOut) {
 TEST_P(Softmax, IsNanWhereARowHasOne) {
     for (const size_t count : {3, 21, 100}) {
         for (const size_t at : {size_t{0}, count / 2, count - 1}) {
-            std::vector<float> rows = numbers(3 * count, 5);
-            rows[count + at] = std::numeric_limits<float>::quiet_NaN();
-            softmax_rows(rows.data(), rows.data(), 3, count);
-            for (size_t i = 0; i < rows.size(); ++i)
-                ASSERT_EQ(std::isnan(rows[i]), i / count == 1) << count << ", NaN at " << at;
+            for (const uint32_t bits : {0x7FC00000u, 0x7FC00001u, 0xFFFFFFFFu}) {
+                std::vector<float> rows = numbers(3 * count, 5);
+                rows[count + at] = std::bit_cast<float>(bits);
+                softmax_rows(rows.data(), rows.data(), 3, count);
+                for (size_t i = 0; i < rows.size(); ++i)
+                    ASSERT_EQ(std::isnan(rows[i]), i / count == 1) << count << ", NaN at " << at;
+            }
         }
     }
 }

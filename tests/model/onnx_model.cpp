@@ -49,6 +49,16 @@ TEST(OnnxModel, NamesNoOtherFile) {
         EXPECT_EQ(fault_of_onnx_model(as_bytes(model)), "takes a tensor from another file");
 }
 
+// Protobuf reads 32 bits of a tag: with more of them a field would be one here and another there.
+TEST(OnnxModel, HasNoTagThatProtobufReadsOtherwise) {
+    const std::string location = "\x0a\x08location";
+    const std::string hidden =
+        std::string("\xEA\x80\x80\x80\x10") + static_cast<char>(10) + location;
+    EXPECT_EQ(fault_of_onnx_model(as_bytes(model_with(hidden))), "is damaged");
+    EXPECT_EQ(fault_of_onnx_model(as_bytes(model_with(std::string("\xF0\x80\x80\x80\x10\x01")))),
+              "is damaged");
+}
+
 TEST(OnnxModel, IsWhole) {
     const std::string model = model_with(field(9, "abcd"));
     EXPECT_EQ(fault_of_onnx_model({}), "is empty");

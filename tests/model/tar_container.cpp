@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 
+#include "lib/base/test_seams.h"
 #include "lib/base/text.h"
 #include "lib/model/compiled_model.h"
 #include "lib/model/foreign.h"
@@ -237,6 +238,15 @@ TEST_F(Tar, IsUnpackedIntoATemporaryFolderThatIsGone) {
     EXPECT_EQ(description->files.size(), model->files.size());
     EXPECT_TRUE(description->partitions[0].graph.nodes.empty());
     EXPECT_TRUE(fs::is_empty(dir / "tmp"));
+}
+
+TEST_F(Tar, IsUnpackedWhereARenameHasNoFlags) {
+    write(test::mixed_model());
+    test_seams.plain_renames = true;
+    const auto model = artifact::read(file);
+    test_seams.plain_renames = false;
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->partitions.size(), 3u);
 }
 
 TEST_F(Tar, NamesAPlaceThatCannotBeWrittenTo) {

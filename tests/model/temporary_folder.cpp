@@ -25,9 +25,10 @@ protected:
     void TearDown() override { ::unsetenv("TMPDIR"); }
 
     // Of a process that was killed an hour ago.
-    fs::path old(const std::string& name) {
+    fs::path old(const std::string& name, mode_t mode = 0700) {
         const fs::path path = dir_ / name;
         test::spill(path / "model.onnx", "left");
+        EXPECT_EQ(::chmod(path.c_str(), mode), 0);
         const timespec then[] = {{::time(nullptr) - 3600, 0}, {::time(nullptr) - 3600, 0}};
         EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), then, 0), 0);
         return path;
@@ -37,17 +38,20 @@ protected:
 };
 
 TEST_F(TemporaryFolder, IsTakenAwayByTheNextOneWhereItsOwnerWasKilled) {
-    const fs::path left = old("vartml-aaaaaa"), locked = old("vartml-bbbbbb"),
-                   another = old("vartml-notes.txt");
+    const fs::path left = old(".vartml-unpacked-aaaaaa"), locked = old(".vartml-unpacked-bbbbbb");
+    // Of the user.
+    const fs::path others[] = {old("vartml-models"), old(".vartml-unpacked-notes.txt"),
+                               old(".vartml-unpacked-models", 0755)};
     const Fd lock(::open(locked.c_str(), O_RDONLY | O_DIRECTORY));
     ASSERT_EQ(::flock(lock.get(), LOCK_SH), 0);
-    const fs::path fresh = dir_ / "vartml-cccccc";
+    const fs::path fresh = dir_ / ".vartml-unpacked-cccccc";
     fs::create_directory(fresh);
+    EXPECT_EQ(::chmod(fresh.c_str(), 0700), 0);
     const auto folder = ExtractionFolder::create({});
     ASSERT_TRUE(folder) << folder.error().message;
     EXPECT_FALSE(fs::exists(left));
     EXPECT_TRUE(fs::exists(locked / "model.onnx"));
-    EXPECT_TRUE(fs::exists(another / "model.onnx"));
+    for (const fs::path& other : others) EXPECT_TRUE(fs::exists(other / "model.onnx")) << other;
     EXPECT_TRUE(fs::exists(fresh));
 }
 

@@ -15,6 +15,7 @@
 #include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/processor.h"
 #include "lib/run/softnpu/softnpu.h"
+#include "tests/run/softnpu_cases.h"
 #include "tests/support/graphs.h"
 #include "tests/support/quantised.h"
 #include "tests/support/reference.h"
@@ -22,275 +23,6 @@
 
 namespace vartml::device {
 namespace {
-
-struct Case {
-    const char* name;
-    const char* text;
-};
-void PrintTo(const Case& c, std::ostream* os) {
-    *os << c.name;
-}
-
-// Scales and zero points that the rows share.
-#define U8                                                                                    \
-    "const %xs : f32[] = {0.02}\nconst %xz : u8[] = {117}\nconst %ys : f32[] = {0.6}\nconst " \
-    "%yz : u8[] = {130}\n"
-#define S8                                                                                       \
-    "const %xs : f32[] = {0.02}\nconst %xz : i8[] = {-9}\nconst %ys : f32[] = {0.6}\nconst %yz " \
-    ": i8[] = {4}\n"
-#define SYMMETRIC                                                                               \
-    "const %xs : f32[] = {0.02}\nconst %xz : i8[] = {0}\nconst %ys : f32[] = {0.6}\nconst %yz " \
-    ": i8[] = {0}\n"
-#define CHANNELS(n) \
-    "const %ws : f32[" n "] = {0}\nconst %zeros : i8[" n "] = {0}\nconst %b : i32[" n "] = {0}\n"
-#define WINDOW "{dilations=[1,1], group=1, pads=[1,1,1,1], strides=[1,1]}"
-
-const Case cases[] = {
-    {"Conv3x3PerChannel", U8 CHANNELS("16") R"(
-        input %x : u8[1,8,17,15]
-        const %w : i8[16,8,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b )" WINDOW R"( : u8[1,16,17,15]
-        output %y)"},
-    // Padding must count as zero, which is not the code 0; stride; no bias; one scale.
-    {"ConvSignedPerTensor", S8 R"(
-        input %x : i8[2,6,9,8]
-        const %w : i8[5,6,3,3] = {0}
-        const %ws : f32[] = {0.01}
-        const %wz : i8[] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz {dilations=[2,2], group=1, pads=[2,0,1,2], strides=[2,1]} : i8[2,5,4,6]
-        output %y)"},
-    // No zero point, the usual form of signed codes; outputs are no whole blocks of oneDNN's.
-    {"ConvSymmetric", SYMMETRIC CHANNELS("8") R"(
-        input %x : i8[1,4,9,8]
-        const %w : i8[8,4,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b )" WINDOW R"( : i8[1,8,9,8]
-        output %y)"},
-    {"ConvSymmetricOfColours", SYMMETRIC CHANNELS("32") R"(
-        input %x : i8[1,3,16,16]
-        const %w : i8[32,3,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {dilations=[1,1], group=1, pads=[1,1,1,1], strides=[2,2]} : i8[1,32,8,8]
-        output %y)"},
-    {"ConvSymmetricHead", SYMMETRIC CHANNELS("85") R"(
-        input %x : i8[1,40,5,5]
-        const %w : i8[85,40,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b )" WINDOW R"( : i8[1,85,5,5]
-        output %y)"},
-    {"ConvSymmetricGrouped", SYMMETRIC CHANNELS("12") R"(
-        input %x : i8[1,6,9,9]
-        const %w : i8[12,3,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {dilations=[1,1], group=2, pads=[1,1,1,1], strides=[1,1]} : i8[1,12,9,9]
-        output %y)"},
-    {"ConvSymmetricOfLines", SYMMETRIC CHANNELS("6") R"(
-        input %x : i8[2,5,32]
-        const %w : i8[6,5,5] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {dilations=[1], group=1, pads=[2,2], strides=[1]} : i8[2,6,32]
-        output %y)"},
-    {"ConvDepthwise", U8 CHANNELS("24") R"(
-        input %x : u8[1,24,14,14]
-        const %w : i8[24,1,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {dilations=[1,1], group=24, pads=[1,1,1,1], strides=[2,2]} : u8[1,24,7,7]
-        output %y)"},
-    // Real numbers go through an activation before they become codes.
-    {"ConvActivated", U8 CHANNELS("16") R"(
-        input %x : u8[1,8,17,15]
-        const %w : i8[16,8,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {activation="SiLU", dilations=[1,1], group=1, pads=[1,1,1,1], strides=[1,1]} : u8[1,16,17,15]
-        output %y)"},
-    {"ConvActivatedDepthwiseWithFactors", U8 CHANNELS("6") R"(
-        input %x : u8[1,6,14,14]
-        const %w : i8[6,1,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {activation="Clip", alpha=-20.0, beta=60.0, dilations=[1,1], factors=f[1.0,2.0,0.5,1.5,3.0,1.0], group=6, pads=[1,1,1,1], strides=[2,2]} : u8[1,6,7,7]
-        output %y)"},
-    {"ConvOfFactorsAlone", S8 R"(
-        input %x : i8[2,6,9,8]
-        const %w : i8[3,6,3,3] = {0}
-        const %ws : f32[] = {0.01}
-        const %wz : i8[] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz {dilations=[1,1], factors=f[1.0,2.0,0.5], group=1, pads=[1,1,1,1], strides=[1,1]} : i8[2,3,9,8]
-        output %y)"},
-    {"ConvGrouped", U8 CHANNELS("12") R"(
-        input %x : u8[1,8,9,9]
-        const %w : i8[12,4,3,3] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {dilations=[1,1], group=2, pads=[1,1,1,1], strides=[1,1]} : u8[1,12,9,9]
-        output %y)"},
-    // Unsigned weights around 128 are signed ones around 0.
-    {"ConvUnsignedWeights", U8 R"(
-        input %x : u8[1,5,9,9]
-        const %w : u8[12,5,1,1] = {0}
-        const %ws : f32[] = {0.01}
-        const %wz : u8[] = {128}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : u8[1,12,9,9]
-        output %y)"},
-    // Less 100 they do not fit int8.
-    {"ConvWideWeights", U8 R"(
-        input %x : u8[1,5,9,9]
-        const %w : u8[12,5,3,3] = {0}
-        const %ws : f32[] = {0.01}
-        const %wz : u8[] = {100}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz )" WINDOW R"( : u8[1,12,9,9]
-        output %y)"},
-    {"MatMulWideWeights", U8 R"(
-        input %x : u8[6,40]
-        const %w : u8[40,9] = {0}
-        const %ws : f32[] = {0.01}
-        const %wz : u8[] = {100}
-        %y = QLinearMatMul %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : u8[6,9]
-        output %y)"},
-    {"ConvOneAxis", U8 CHANNELS("6") R"(
-        input %x : u8[2,4,32]
-        const %w : i8[6,4,5] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {dilations=[1], group=1, pads=[2,2], strides=[1]} : u8[2,6,32]
-        output %y)"},
-    // Long sums of large products: 16 bits would saturate in between.
-    {"ConvLargeSums", U8 R"(
-        input %x : u8[1,256,6,6]
-        const %w : i8[8,256,3,3] = {0}
-        const %ws : f32[] = {0.05}
-        const %wz : i8[] = {0}
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz )" WINDOW R"( : u8[1,8,6,6]
-        output %y)"},
-    {"ConvIntegerOfOneColumnWithAStride", R"(
-        input %x : u8[1,7,10,2]
-        const %w : i8[35,1,2,2] = {0}
-        const %xz : u8[] = {117}
-        %y = ConvInteger %x, %w, %xz {dilations=[1,1], group=7, pads=[0,0,0,0], strides=[1,3]} : i32[1,35,9,1]
-        output %y)"},
-    {"ConvIntegerOfOneRowWithAStride", R"(
-        input %x : u8[1,7,2,10]
-        const %w : i8[35,1,2,2] = {0}
-        const %xz : u8[] = {117}
-        %y = ConvInteger %x, %w, %xz {dilations=[1,1], group=7, pads=[0,0,0,0], strides=[3,1]} : i32[1,35,1,9]
-        output %y)"},
-    {"ConvIntegerOfOnePixelWithStrides", R"(
-        input %x : u8[1,6,2,3]
-        const %w : i8[12,1,2,3] = {0}
-        const %xz : u8[] = {117}
-        %y = ConvInteger %x, %w, %xz {dilations=[1,1], group=6, pads=[0,0,0,0], strides=[4,5]} : i32[1,12,1,1]
-        output %y)"},
-    {"ConvInteger", R"(
-        input %x : u8[1,7,9,8]
-        const %w : i8[5,7,3,3] = {0}
-        const %xz : u8[] = {101}
-        %y = ConvInteger %x, %w, %xz )" WINDOW R"( : i32[1,5,9,8]
-        output %y)"},
-    {"PictureOfThreeChannels", U8 CHANNELS("16") R"(
-        input %p : f32[1,3,20,18]
-        const %w : i8[16,3,3,3] = {0}
-        %x = QuantizeLinear %p, %xs, %xz {axis=0} : u8[1,3,20,18]
-        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b )" WINDOW R"( : u8[1,16,20,18]
-        output %y)"},
-    {"ConvOfFloatsThenCodes", R"(
-        input %p : f32[1,8,17,15]
-        const %w : f32[16,8,3,3] = {0}
-        const %ys : f32[] = {0.01}
-        const %yz : u8[] = {130}
-        %c = Conv %p, %w )" WINDOW R"( : f32[1,16,17,15]
-        %y = QuantizeLinear %c, %ys, %yz {axis=0} : u8[1,16,17,15]
-        output %y)"},
-    {"ConvOfFloatsWithFactorsThenCodes", R"(
-        input %p : f32[1,8,17,15]
-        const %w : f32[8,1,3,3] = {0}
-        const %b : f32[8] = {0}
-        const %f : f32[1,8,1,1] = {0}
-        const %ys : f32[] = {0.00001}
-        const %yz : u8[] = {100}
-        %c = Conv+Clip+Mul %p, %w, %b, %f {Clip.max=0.15, Clip.min=-0.1, dilations=[1,1], group=8, pads=[1,1,1,1], strides=[1,1]} : f32[1,8,17,15]
-        %y = QuantizeLinear %c, %ys, %yz {axis=0} : u8[1,8,17,15]
-        output %y)"},
-    {"ConvOfFloatsWhoseSumsOthersReadToo", R"(
-        input %p : f32[1,8,17,15]
-        const %w : f32[16,8,3,3] = {0}
-        const %ys : f32[] = {0.01}
-        const %yz : u8[] = {130}
-        %c = Conv %p, %w )" WINDOW R"( : f32[1,16,17,15]
-        %y = QuantizeLinear %c, %ys, %yz {axis=0} : u8[1,16,17,15]
-        %r = Relu %c : f32[1,16,17,15]
-        %z = QuantizeLinear %r, %ys, %yz {axis=0} : u8[1,16,17,15]
-        output %y
-        output %z)"},
-    {"MatMulWithBias", U8 CHANNELS("70") R"(
-        input %x : u8[2,5,40]
-        const %w : i8[40,70] = {0}
-        %y = QLinearMatMul %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b : u8[2,5,70]
-        output %y)"},
-    // One row: shared by columns.
-    {"MatMulOfARow", S8 CHANNELS("1000") R"(
-        input %x : i8[1,512]
-        const %w : i8[512,1000] = {0}
-        %y = QLinearMatMul %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b : i8[1,1000]
-        output %y)"},
-    {"MatMulOfTwoComputed", U8 R"(
-        input %x : u8[2,3,9,20]
-        input %z : u8[3,20,7]
-        %y = QLinearMatMul %x, %xs, %xz, %z, %xs, %xz, %ys, %yz : u8[2,3,9,7]
-        output %y)"},
-    {"MatMulInteger", R"(
-        input %x : i8[6,40]
-        const %w : i8[40,9] = {0}
-        %y = MatMulInteger %x, %w : i32[6,9]
-        output %y)"},
-    {"AddOfTwoScalesAndBroadcast", U8 R"(
-        input %x : u8[1,12,7,5]
-        input %z : u8[1,12,1,1]
-        const %zs : f32[] = {0.5}
-        %a = com.microsoft::QLinearAdd %x, %xs, %xz, %z, %zs, %yz, %ys, %yz : u8[1,12,7,5]
-        const %ts : f32[] = {1.3}
-        %y = com.microsoft::QLinearAdd %a, %ys, %yz, %a, %ys, %yz, %ts, %xz : u8[1,12,7,5]
-        output %y)"},
-    {"MulByAGate", S8 R"(
-        input %x : i8[1,30,7,5]
-        %p = com.microsoft::QLinearGlobalAveragePool %x, %xs, %xz, %xs, %yz : i8[1,30,1,1]
-        const %gs : f32[] = {0.00390625}
-        const %gz : i8[] = {-128}
-        %g = com.microsoft::QLinearSigmoid %p, %xs, %yz, %gs, %gz : i8[1,30,1,1]
-        %y = com.microsoft::QLinearMul %x, %xs, %xz, %g, %gs, %gz, %xs, %xz : i8[1,30,7,5]
-        output %y)"},
-    // Rows that are not dense: each result lies beside the channels of the other.
-    {"ProductsSideBySide", U8 R"(
-        input %x : u8[1,8,6,5]
-        input %z : u8[1,5,6,5]
-        %a = com.microsoft::QLinearMul %x, %xs, %xz, %x, %xs, %xz, %ys, %yz : u8[1,8,6,5]
-        %b = com.microsoft::QLinearMul %z, %xs, %xz, %z, %xs, %xz, %ys, %yz : u8[1,5,6,5]
-        %y = Concat %a, %b {axis=1} : u8[1,13,6,5]
-        output %y)"},
-    {"ConcatOfDifferentScales", U8 R"(
-        input %x : u8[1,8,6,5]
-        input %z : u8[1,3,6,5]
-        const %zs : f32[] = {0.05}
-        %y = com.microsoft::QLinearConcat %zs, %yz, %x, %xs, %xz, %z, %zs, %yz {axis=1} : u8[1,11,6,5]
-        output %y)"},
-    {"LeakyReluAndClip", S8 R"(
-        input %x : i8[1,8,6,5]
-        const %s : f32[] = {0.011}
-        %a = com.microsoft::QLinearLeakyRelu %x, %xs, %xz, %s, %yz {alpha=0.2} : i8[1,8,6,5]
-        %y = Clip %a {max=90.0, min=4.0} : i8[1,8,6,5]
-        output %y)"},
-    {"AveragePools", S8 R"(
-        input %x : i8[1,300,9,6]
-        const %s : f32[] = {0.013}
-        %a = com.microsoft::QLinearAveragePool %x, %xs, %xz, %s, %yz {ceil_mode=0, count_include_pad=1, dilations=[1,1], kernel_shape=[3,2], pads=[1,1,0,0], strides=[1,1]} : i8[1,300,8,6]
-        %y = com.microsoft::QLinearAveragePool %a, %s, %yz, %s, %xz {ceil_mode=1, count_include_pad=0, dilations=[1,1], kernel_shape=[3,3], pads=[0,0,0,0], strides=[2,2]} : i8[1,300,4,3]
-        output %y)"},
-    // A channel shuffle, whose pieces are views and copies of codes.
-    {"MovesCodes", U8 R"(
-        input %x : u8[1,8,6,8]
-        %a = Reshape %x {shape=[1,2,4,6,8]} : u8[1,2,4,6,8]
-        %b = Transpose %a {perm=[0,2,1,3,4]} : u8[1,4,2,6,8]
-        %c = Reshape %b {shape=[1,8,6,8]} : u8[1,8,6,8]
-        %d, %e = Split %c {axis=1, split=[4,4]} : u8[1,4,6,8], u8[1,4,6,8]
-        %f = MaxPool %e {ceil_mode=0, dilations=[1,1], kernel_shape=[3,3], pads=[1,1,1,1], storage_order=0, strides=[1,1]} : u8[1,4,6,8]
-        %g = Concat %d, %f {axis=1} : u8[1,8,6,8]
-        %y = Pad %g {mode="constant", pads=[0,0,1,1,0,0,0,2], value=117.0} : u8[1,8,7,11]
-        output %y)"},
-    {"QuantisesPerChannel", R"(
-        input %x : f32[1,4,6,5]
-        const %s : f32[4] = {0}
-        const %z : u8[4] = {3, 99, 128, 255}
-        %y = QuantizeLinear %x, %s, %z {axis=1} : u8[1,4,6,5]
-        %d = DequantizeLinear %y, %s, %z {axis=1} : f32[1,4,6,5]
-        output %y
-        output %d)"},
-};
 
 TensorInfo border(const graph::Value& value) {
     std::vector<uint32_t> shape(value.type.shape.begin(), value.type.shape.end());
@@ -318,7 +50,7 @@ float get(const std::byte* memory, DataType type, size_t i) {
     return type == DataType::int32 ? static_cast<float>(whole) : number;
 }
 
-class SoftNpuCodes : public testing::TestWithParam<Case> {
+class SoftNpuCodes : public testing::TestWithParam<test::GraphCase> {
 protected:
     void expect_within_one_step(int most_weight);
 };
@@ -329,10 +61,10 @@ TEST_P(SoftNpuCodes, AreWithinOneStep) {
 
 // 255 · 63 · 2 fits 16 bits, so this is the way of int8 on processors that saturate, too.
 TEST_P(SoftNpuCodes, OfSmallWeightsAreWithinOneStepInInt8) {
-    if (std::string_view(GetParam().name).find("WideWeights") != std::string_view::npos)
+    if (std::string_view(GetParam().why).find("WideWeights") != std::string_view::npos)
         GTEST_SKIP() << "of two parts, which are large";
     const bool symmetric =
-        std::string_view(GetParam().name).find("Symmetric") != std::string_view::npos;
+        std::string_view(GetParam().why).find("Symmetric") != std::string_view::npos;
     if (symmetric && !softnpu::has_int8_products())
         GTEST_SKIP() << "oneDNN halves weights for signed codes without VNNI; it is not asked to";
     test_seams.saturating_products = true;
@@ -397,8 +129,8 @@ void SoftNpuCodes::expect_within_one_step(int most_weight) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, SoftNpuCodes, testing::ValuesIn(cases),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Operators, SoftNpuCodes, testing::ValuesIn(test::graphs_of_codes),
+                         [](const auto& info) { return std::string(info.param.why); });
 
 // The steps of a program, as a text.
 std::string steps_of(const char* text, Numerics numerics) {
@@ -460,6 +192,46 @@ TEST(Codings, HaveAFiniteScaleAboveZero) {
         EXPECT_EQ(coding->scale, 0.5f);
         EXPECT_EQ(coding->zero, 7);
     }
+}
+
+// A bright picture of more pixels than 32 bits hold the sum of.
+TEST(Averages, OfALargePictureAreWithinItsCodes) {
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    program->graph = graph::must_parse(
+        "input %x : u8[1,1,2904,2904]\nconst %s : f32[] = {1}\nconst %z : u8[] = {0}\n"
+        "%y = com.microsoft::QLinearGlobalAveragePool %x, %s, %z, %s, %z : u8[1,1,1,1]\noutput %y");
+    const graph::Graph& graph = program->graph;
+    program->inputs.push_back(border(graph.value(graph.inputs[0])));
+    program->outputs.push_back(border(graph.value(graph.outputs[0])));
+    const std::vector<std::byte> x(program->inputs[0].hw->size_bytes, std::byte{255});
+    std::byte y{};
+    const void* const in[] = {x.data()};
+    void* const out[] = {&y};
+    auto executable = softnpu_device().load(program, {.threads = 2});
+    ASSERT_TRUE(executable) << executable.error().message;
+    ASSERT_TRUE(test::run_once(**executable, in, out));
+    EXPECT_EQ(y, std::byte{255});
+}
+
+TEST(IntegerProducts, OfWhatAreNoCodesAreRefused) {
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    program->graph = graph::must_parse(
+        "input %x : i32[8,16]\nconst %w : i8[16,4] = {1}\n%y = MatMulInteger %x, %w : i32[8,4]\n"
+        "output %y");
+    const graph::Graph& graph = program->graph;
+    program->inputs.push_back(border(graph.value(graph.inputs[0])));
+    program->outputs.push_back(border(graph.value(graph.outputs[0])));
+    const std::vector<std::byte> x(program->inputs[0].hw->size_bytes);
+    std::vector<std::byte> y(program->outputs[0].hw->size_bytes);
+    const void* const in[] = {x.data()};
+    void* const out[] = {y.data()};
+    auto executable = softnpu_device().load(program, {.threads = 1});
+    ASSERT_TRUE(executable) << executable.error().message;
+    EXPECT_FALSE(test::run_once(**executable, in, out));
 }
 
 // ONNX: a result is rounded, half a step to the even one, and the zero point is added to that.
@@ -548,7 +320,7 @@ std::string dynamic_model() {
         const %mz : u8[] = {100}
         const %k : f32[24,10] = {0})" +
            dynamic_codes("x", "1,8,13,12", "0,1,2,3") + R"(
-        %i = ConvInteger %xq, %w, %xz, %wzero )" WINDOW R"( : i32[1,16,13,12]
+        %i = ConvInteger %xq, %w, %xz, %wzero  {dilations=[1,1], group=1, pads=[1,1,1,1], strides=[1,1]} : i32[1,16,13,12]
         %f = Cast %i {to="f32"} : f32[1,16,13,12]
         %both = Mul %xs, %ws : f32[]
         %d = Mul %f, %both : f32[1,16,13,12]

@@ -489,15 +489,24 @@ struct Evaluator {
 
     void run(const Node& n) {
         if (n.kind == "Split") return split(n);
-        Tensor result = base(n);
-        size_t operand = 3;
+        const auto has_operand = [](const graph::Operation& part) {
+            return part.kind == "Add" || part.kind == "Mul";
+        };
+        // Operands of the parts stand behind the node's own.
+        size_t operand =
+            n.inputs.size() - static_cast<size_t>(std::ranges::count_if(n.fused, has_operand));
+        Node alone = n;
+        alone.inputs.resize(operand);
+        Tensor result = base(alone);
+        const Dims& dims = shape(n.outputs[0]);
         for (const graph::Operation& part : n.fused) {
-            const bool two = part.kind == "Add" || part.kind == "Mul";
-            // An operand is a tensor of the same shape or has one element per channel.
-            const size_t size = two ? in(n, operand).size() : 1;
-            const size_t run = two && size < result.size() ? result.size() / size : 1;
+            const bool two = has_operand(part);
+            Dims at(dims.size());
             for (size_t k = 0; k < result.size(); ++k) {
-                result[k] = two ? binary(part.kind, result[k], in(n, operand)[k / run % size])
+                for (size_t d = dims.size(), rest = k; d-- > 0; rest /= size_t(dims[d]))
+                    at[d] = static_cast<int64_t>(rest % size_t(dims[d]));
+                result[k] = two ? binary(part.kind, result[k],
+                                         broadcast(in(n, operand), in_shape(n, operand), at))
                                 : static_cast<float>(unary(part, result[k]));
             }
             operand += two;

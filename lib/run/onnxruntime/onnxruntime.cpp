@@ -210,7 +210,12 @@ private:
         std::ranges::copy(real, shape.sizes);
         std::byte* const to = lanes_->tensor(lane, slot);
         t.for_each_row(real, [&](size_t at_border, size_t at_lane, size_t bytes) {
-            std::memcpy(to + at_lane, static_cast<const std::byte*>(from) + at_border, bytes);
+            const std::byte* const row = static_cast<const std::byte*>(from) + at_border;
+            if (t.type == DataType::boolean)  // there anything but 0 and 1 is of no meaning
+                std::transform(row, row + bytes, to + at_lane,
+                               [](std::byte b) { return std::byte{b != std::byte{0}}; });
+            else
+                std::memcpy(to + at_lane, row, bytes);
         });
     }
 

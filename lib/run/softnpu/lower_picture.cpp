@@ -9,6 +9,7 @@
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/rows.h"
 #include "lib/graph/ops_picture.h"
+#include "lib/graph/resize_position.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/operators.h"
 
@@ -91,49 +92,17 @@ struct AxisTable {
     std::vector<float> weight;
 };
 
-// given: ONNX operator Resize, coordinate_transformation_mode; length_resized is scale * length.
-double source_position(const std::string& mode, int64_t x, double scale, int64_t in, int64_t out) {
-    const auto position = static_cast<double>(x);
-    if (mode == "asymmetric") return position / scale;
-    if (mode == "tf_half_pixel_for_nn") return (position + 0.5) / scale;
-    if (mode == "align_corners") {
-        const auto length = static_cast<double>(in);
-        return out == 1 ? 0 : position * (length - 1) / (scale * length - 1);
-    }
-    if (mode == "pytorch_half_pixel" && out == 1) return 0;
-    if (mode == "half_pixel_symmetric") {
-        const double adjustment = static_cast<double>(out) / (scale * static_cast<double>(in));
-        const double center = static_cast<double>(in) / 2;
-        return center * (1 - adjustment) + (position + 0.5) / scale - 0.5;
-    }
-    return (position + 0.5) / scale - 0.5;
-}
-
-// given: ONNX operator Resize, nearest_mode
-int64_t nearest(const std::string& mode, double x) {
-    if (mode == "floor") return static_cast<int64_t>(std::floor(x));
-    if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
-    if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
-    return static_cast<int64_t>(std::ceil(x - 0.5));
-}
-
-// A scale that is the ratio of the sizes stands for that ratio without rounding, as it does on the
-// CPU: positions that are whole numbers stay whole.
-double exact_scale(float scale, int64_t in, int64_t out) {
-    const double ratio = static_cast<double>(out) / static_cast<double>(in);
-    return scale == static_cast<float>(ratio) ? ratio : static_cast<double>(scale);
-}
-
 AxisTable make_table(const graph::Node& node, float rounded, int64_t in, int64_t out, bool linear) {
-    const double scale = exact_scale(rounded, in, out);
+    const graph::ResizeAxis axis = graph::resize_axis(in, out, &rounded);
     const auto mode = node.get("coordinate_transformation_mode", "half_pixel");
     const auto rounding = node.get("nearest_mode", "round_prefer_floor");
     AxisTable table;
     for (int64_t i = 0; i < out; ++i) {
         // An axis that stays as it is is not looked at, as on the CPU.
-        const double x = in == out && scale == 1 ? static_cast<double>(i)
-                                                 : source_position(mode, i, scale, in, out);
-        const int64_t at = linear ? static_cast<int64_t>(std::floor(x)) : nearest(rounding, x);
+        const double x = in == out && axis.scale == 1 ? static_cast<double>(i)
+                                                      : graph::resize_position(mode, axis, i);
+        const auto at =
+            static_cast<int64_t>(linear ? std::floor(x) : graph::nearest_position(rounding, x));
         table.first.push_back(std::clamp<int64_t>(at, 0, in - 1));
         table.second.push_back(std::clamp<int64_t>(at + 1, 0, in - 1));
         table.weight.push_back(linear ? static_cast<float>(x - std::floor(x)) : 0);

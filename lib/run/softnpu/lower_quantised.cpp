@@ -109,7 +109,8 @@ bool takes_quantise(const Graph& graph, const Node& node) {
 }
 bool takes_dequantise(const Graph& graph, const Node& node) {
     const DataType type = graph.value(node.inputs[0]).type.data_type;
-    return codings_of(graph, node, type) || has_computed_coding(graph, node, type);
+    return is_float(graph.value(node.outputs[0]).type.data_type) &&
+           (codings_of(graph, node, type) || has_computed_coding(graph, node, type));
 }
 bool takes_quantised_unary(const Graph& graph, const Node& node) {
     return coding_of(graph, node, 0) && coding_of_result(graph, node, 3);
@@ -271,6 +272,7 @@ Result<void> lower_quantised_pool(Lowering& lowering, const Node& node) {
 namespace {
 
 constexpr int64_t most_channels = 256;
+constexpr int64_t most_summed = int64_t{1} << 23;  // codes whose sum 32 bits hold
 
 class AverageStep final : public Step {
 public:
@@ -320,24 +322,37 @@ private:
 
     void average(const uint8_t* src, uint8_t* dst, int64_t y, int64_t x, int64_t channels) const {
         std::array<int32_t, most_channels> sums{};
+        std::array<int64_t, most_channels> totals{};
         std::array<float, most_channels> steps;
         const Taps rows = taps(0, y), columns = taps(1, x);
+        const int64_t step = src_.strides[3] * window_.dilations[1];
+        int64_t summed = 0;
+        const auto take_sums = [&] {
+            for (size_t i = 0; i < static_cast<size_t>(channels); ++i) totals[i] += sums[i];
+            sums.fill(0);
+            summed = 0;
+        };
         for (int64_t k = 0; k < rows.count; ++k) {
-            const uint8_t* const at = src +
-                                      (rows.first + k * window_.dilations[0]) * src_.strides[2] +
-                                      columns.first * src_.strides[3];
-            kernels::add_codes(at, src_.strides[3] * window_.dilations[1],
-                               static_cast<size_t>(columns.count), from_.is_signed, sums.data(),
-                               static_cast<size_t>(channels));
+            const uint8_t* at = src + (rows.first + k * window_.dilations[0]) * src_.strides[2] +
+                                columns.first * src_.strides[3];
+            for (int64_t left = columns.count; left > 0;) {
+                const int64_t count = std::min(left, most_summed - summed);
+                kernels::add_codes(at, step, static_cast<size_t>(count), from_.is_signed,
+                                   sums.data(), static_cast<size_t>(channels));
+                at += count * step;
+                left -= count;
+                if ((summed += count) == most_summed) take_sums();
+            }
         }
+        take_sums();
         const int64_t counted = rows.count * columns.count;
         const int64_t divisor =
             window_.counts_padding ? window_.size[0] * window_.size[1] : counted;
         const float scale = from_.scale / (to_.scale * static_cast<float>(divisor));
-        const auto zeros = static_cast<int32_t>(counted * from_.zero);
+        const int64_t zeros = counted * from_.zero;
         for (int64_t i = 0; i < channels; ++i) {
             const auto at = static_cast<size_t>(i);
-            steps[at] = static_cast<float>(sums[at] - zeros) * scale;
+            steps[at] = static_cast<float>(totals[at] - zeros) * scale;
         }
         kernels::quantise_row(steps.data(), {1, to_.zero, to_.is_signed}, dst,
                               static_cast<size_t>(channels));

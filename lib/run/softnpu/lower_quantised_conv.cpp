@@ -235,7 +235,8 @@ bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node) {
     const Inputs& at = inputs_of(node);
     const bool whole_numbers = node.kind == "ConvInteger";
     const size_t rank = graph.value(node.inputs[0]).type.shape.size();
-    if (rank != 3 && rank != 4) return false;
+    if ((rank != 3 && rank != 4) || !is_code(graph.value(node.inputs[0]).type.data_type))
+        return false;
     if (!has_weights_of_codes(graph, node, at.w, at.wz, 0)) return false;
     if (whole_numbers) return has_one_zero_point(graph, node);
     const auto channels = static_cast<size_t>(graph.value(node.inputs[at.w]).type.shape[0]);

@@ -4,6 +4,7 @@
 
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/code_conv.h"
+#include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/int8_products.h"
 #include "lib/run/softnpu/operators.h"
@@ -216,6 +217,7 @@ bool is_computed(const graph::Graph& graph, const graph::Node& node) {
 bool takes_quantised_matmul(const graph::Graph& graph, const graph::Node& node) {
     const Inputs& at = inputs_of(node);
     const Dims& b = graph.value(node.inputs[at.b]).type.shape;
+    if (!is_code(graph.value(node.inputs[0]).type.data_type)) return false;
     if (graph.value(node.inputs[0]).type.shape.size() >= 2 && is_computed(graph, node))
         return takes_computed(graph, node);
     if (graph.value(node.inputs[0]).type.shape.size() < 2 || b.size() != 2 ||

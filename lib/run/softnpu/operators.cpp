@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "lib/graph/ops.h"
 #include "lib/model/target.h"
 #include "lib/run/softnpu/copy_step.h"
 
@@ -15,9 +16,6 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-bool has_input(const Node& node, size_t input) {
-    return input < node.inputs.size() && node.inputs[input] != graph::none;
-}
 bool is_constant(const Graph& graph, const Node& node, size_t input) {
     return has_input(node, input) && graph.value(node.inputs[input]).constant.has_value();
 }
@@ -281,11 +279,29 @@ bool takes_value(const graph::Value& value, const Row& row) {
            row.types.find(device::type_class(value.type.data_type)) != std::string_view::npos;
 }
 
+// What the compiler makes: parts behind products, whose operands are of the shape of the result, a
+// number for each channel, or one. Those of others go the general way.
+bool takes_fused(const graph::Graph& graph, const graph::Node& node) {
+    if (node.fused.empty()) return true;
+    if (!graph::has_trait(node, graph::Trait::product)) return false;
+    const Dims& shape = graph.value(node.outputs[0]).type.shape;
+    const bool is_conv = node.kind == "Conv" || node.kind == "ConvTranspose";
+    const size_t channels = is_conv ? 1 : shape.size() - 1;
+    for (size_t i = 3; i < node.inputs.size(); ++i) {  // behind the two factors and the bias
+        const Dims& operand = graph.value(node.inputs[i]).type.shape;
+        if (operand == shape) continue;
+        if (operand.size() != shape.size()) return false;
+        for (size_t d = 0; d < shape.size(); ++d)
+            if (operand[d] != 1 && !(d == channels && operand[d] == shape[d])) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node) {
     const Row* row = find_row(node.kind);
-    if (!row) return lower_general;
+    if (!row || !takes_fused(graph, node)) return lower_general;
     for (const auto* ids : {&node.inputs, &node.outputs})
         for (const graph::ValueId id : *ids)
             if (id != graph::none && !takes_value(graph.value(id), *row)) return lower_general;

@@ -64,7 +64,8 @@ enum class Fit { free, shared, taken };
 Fit fit(const std::vector<User>& users, const ColumnRequest& request, uint64_t start) {
     Fit result = Fit::free;
     for (const User& user : users) {
-        if (user.device != request.device) continue;
+        // A model of the CPU alone has no columns.
+        if (user.device != request.device || user.count == 0 || request.count == 0) continue;
         if (start + request.count <= user.start || user.start + user.count <= start) continue;
         if (!request.shared || !user.shared || user.start != start || user.count != request.count)
             return Fit::taken;
@@ -101,7 +102,8 @@ public:
 
     // Where the file does not work nobody else is seen.
     bool take(uint64_t start, uint32_t count, bool shared) {
-        if (!file_) return true;
+        // A lock of no bytes would be one of all.
+        if (!file_ || count == 0) return true;
         struct flock lock = range_lock(start, count, shared);
         if (::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0) {
             if (!shared) write_pid(start, count);

@@ -59,11 +59,17 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
                 return Error{ErrorCode::bad_model, "program " + in_quotes(program.name) +
                                                        " does not make output " +
                                                        in_quotes(tensor.name) + " of the model"};
+            if (port.program_index >= 0 &&
+                !same_bytes(device_view(border[static_cast<size_t>(port.program_index)]),
+                            device_view(tensor)))
+                return Error{ErrorCode::bad_model, "program " + in_quotes(program.name) +
+                                                       " has tensor " + in_quotes(tensor.name) +
+                                                       " in another form than the model"};
             port.cpu_size_bytes = tensor.cpu.size_bytes;
             // Without a HW view the program reads and writes the bytes of the CPU view; the
             // caller's are copied all the same, so that the cost of CPU views does not depend on
             // the model.
-            const TensorView& hw = tensor.hw ? *tensor.hw : tensor.cpu;
+            const TensorView& hw = device_view(tensor);
             port.hw_size_bytes = hw.size_bytes;
             if (tables.exchanged(direction)[i].tensor_type == TensorType::CPU) {
                 auto conversion = is_input ? Conversion::create(tensor.cpu, hw)

@@ -280,6 +280,7 @@ Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
     job.id = 0;
     job.status = StatusCode::SUCCESS;
     job.text.clear();
+    job.has_slot = job.is_callers = false;
     job.is_done.store(false, std::memory_order_relaxed);
     job.next = nullptr;
     free_jobs_.pop_back();
@@ -351,7 +352,9 @@ Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs, uint64_t entere
         start_recording(*job, entered);
     }
     stamp_queued(*job);
+    job->is_callers = true;
     if (!executor_->try_run(*job)) {
+        job->is_callers = false;
         executor_->submit(*job);
         device::spin_for_a_moment([job] { return job->is_done.load(std::memory_order_acquire); });
     }
@@ -403,11 +406,22 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
 }
 
 // More calls than slots: the thread goes on with other work, and the job runs on the one that gives
-// its slot back.
+// its slot back, or on one of the executor's where that is a caller's.
 void Jobs::execute(Job& job, unsigned core) noexcept {
-    {
+    if (!std::exchange(job.has_slot, false)) {
         const std::lock_guard lock(mutex_);
+        const bool is_callers = std::exchange(job.is_callers, false);
         if (!take_slot(job)) return;
+        job.is_callers = is_callers;
+    }
+    if (job.is_callers) {
+        execute_in_slot(job, core);
+        // The call returns when its own job is done: `this` lives until then.
+        if (Job* const next = finish(job)) {
+            next->has_slot = true;
+            executor_->submit(*next);
+        }
+        return;
     }
     for (Job* next = &job; next;) {
         Job& current = *next;

@@ -137,7 +137,10 @@ private:
     struct Job final : device::Executor::Task {
         void run(unsigned core) noexcept override { jobs->execute(*this, core); }
         Jobs* jobs = nullptr;
-        unsigned slot = 0;  // of the engine: whose memory it uses
+        unsigned slot = 0;      // of the engine: whose memory it uses
+        bool has_slot = false;  // when it is given to the executor
+        bool is_callers =
+            false;  // on the thread of a synchronous call, which has no time for others
         const std::function<void(unsigned slot)>* work = nullptr;  // instead of a run
         std::vector<vart::NpuTensor> inputs, outputs;              // [batch * tensor]
         size_t batch = 0;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lib/model/program.h"
+#include "lib/run/vart/tensor_info.h"
 #include "lib/run/vart/vart_errors.h"
 
 namespace vartml::runtime {
@@ -28,15 +29,6 @@ std::optional<size_t> index_of(const std::vector<TensorInfo>& tensors, const std
     const auto found = std::ranges::find(tensors, name, &TensorInfo::name);
     if (found == tensors.end()) return std::nullopt;
     return static_cast<size_t>(found - tensors.begin());
-}
-
-// What device and host must agree on; quantisation does not change the bytes.
-bool same_bytes(const TensorView& a, const TensorView& b) {
-    return a.data_type == b.data_type && a.size_bytes == b.size_bytes && a.strides == b.strides;
-}
-
-const TensorView& device_view(const TensorInfo& tensor) {
-    return tensor.hw ? *tensor.hw : tensor.cpu;
 }
 
 class Wirer {

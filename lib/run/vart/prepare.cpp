@@ -501,9 +501,10 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
                           held.fault());
     tell(*state, "model " + in_quotes(path) + ": " + state->model.format + " for " +
                      in_quotes(state->model.device) + ", " +
-                     std::to_string(state->model.partitions.size()) + " partitions, columns " +
-                     std::to_string(held.start()) + " to " +
-                     std::to_string(held.start() + held.count() - 1));
+                     std::to_string(state->model.partitions.size()) + " partitions, " +
+                     (held.count() == 0 ? "no columns"
+                                        : "columns " + std::to_string(held.start()) + " to " +
+                                              std::to_string(held.start() + held.count() - 1)));
     if (auto good = check_views(path, state->options, state->model, state->tables); !good)
         return good.error();
     if (auto good = load(*state); !good) return good.error();

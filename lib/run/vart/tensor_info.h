@@ -81,6 +81,15 @@ namespace vartml::runtime {
 vart::NpuTensor make_allocated(const vart::NpuTensorInfo& info,
                                std::shared_ptr<BufferObject> object);
 
+// What a device exchanges of a tensor.
+inline const TensorView& device_view(const TensorInfo& tensor) {
+    return tensor.hw ? *tensor.hw : tensor.cpu;
+}
+// What device and host must agree on; quantisation does not change the bytes.
+inline bool same_bytes(const TensorView& a, const TensorView& b) {
+    return a.data_type == b.data_type && a.size_bytes == b.size_bytes && a.strides == b.strides;
+}
+
 // What a runner knows of its model's border: every tensor in both views.
 
 // Thread-safety: immutable.

@@ -44,12 +44,12 @@ protected:
     void SetUp() override { ASSERT_TRUE(artifact::write_rai(model(), dir / "m.rai")); }
 
     // Bytes in private memory, after the results were found right.
-    uint64_t load(const std::string& cache_path) {
+    uint64_t load(const std::string& cache_path, const char* name = "m.rai") {
         std::unordered_map<std::string, std::any> options{
             {"input_tensor_type", std::string("CPU")}, {"output_tensor_type", std::string("CPU")}};
         if (!cache_path.empty()) options["cache_path"] = cache_path;
         const auto runner =
-            vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, dir / "m.rai", options);
+            vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, dir / name, options);
         auto in = test::allocate(*runner, vart::TensorDirection::INPUT);
         auto out = test::allocate(*runner, vart::TensorDirection::OUTPUT);
         for (float& v : test::elements<float>(in[0][0])) v = 1;
@@ -70,6 +70,17 @@ TEST_F(PackedWeights, LieInTheFolderOfTheOptions) {
     EXPECT_EQ(files_in(dir / "cache/weights"), 2);
     EXPECT_EQ(load(dir / "cache"), 0u);
     EXPECT_EQ(files_in(dir / "cache/weights"), 2);
+}
+
+// Two files with the same checksums may hold different weights: whoever makes a model chooses them.
+TEST_F(PackedWeights, AreThoseOfTheFile) {
+    EXPECT_EQ(load(dir / "cache"), 0U);
+    const long one = files_in(dir / "cache/weights");
+    EXPECT_EQ(load(dir / "cache"), 0U);
+    EXPECT_EQ(files_in(dir / "cache/weights"), one);
+    fs::copy_file(dir / "m.rai", dir / "copy.rai");
+    EXPECT_EQ(load(dir / "cache", "copy.rai"), 0U);
+    EXPECT_EQ(files_in(dir / "cache/weights"), 2 * one);
 }
 
 TEST_F(PackedWeights, LieInTheUsersCacheWithoutAnOption) {

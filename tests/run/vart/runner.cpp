@@ -447,6 +447,11 @@ TEST(Prepare, RefusesWhatItCannotRun) {
          "output "
          "'y' (produced by CPU partition vaiml_cpu_subgraph_1)"},
         {[](auto& m, auto&) { m.outputs[0].name = "other"; }, "does not make output 'other'"},
+        {[](auto& m, auto&) {
+             auto& output = m.partitions[0].outputs[0];
+             output.hw = vartml::hw_view(output.cpu, output.hw->layout, vartml::DataType::int8);
+         },
+         "has tensor 'y' in another form than the model"},
         {[](auto&, auto& o) { o.start_column = 33; }, "columns 33-36 do not exist"},
         {[](auto&, auto& o) { o.config_json = "/nowhere.json"; },
          "option 'config_json': /nowhere.json: "},

@@ -113,6 +113,38 @@ TEST(SharedRunner, GivesEveryThreadItsOwnResults) {
     EXPECT_EQ(device.started(), mixer.runs);
 }
 
+// However many others wait: a call returns when its own run is done.
+TEST(SharedRunner, HasNoCallRunForOthers) {
+    const LogLines log;
+    FakeDevice device(4);
+    device.set_run([](unsigned, std::span<const void* const>, std::span<void* const>) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return vartml::Result<void>();
+    });
+    auto options = cpu_views();
+    options.max_concurrent_runs = 1;
+    const auto runner = make_runner(picture_model(), options);
+    ASSERT_TRUE(runner);
+    constexpr int callers = 4, calls = 25;
+    std::atomic<bool> ends{false};
+    std::atomic<int> returned{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < callers; ++t)
+        threads.emplace_back([&] {
+            Tensors in = allocate(*runner, TensorDirection::INPUT);
+            Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+            for (int i = 0; i < calls || !ends; ++i) {
+                EXPECT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+                if (i + 1 == calls && ++returned == callers) ends = true;
+            }
+        });
+    // A caller that ran for the others would not come to its 25th call while they go on; if one
+    // never did, this would not end.
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(returned, callers);
+    EXPECT_LT(device.started(), unsigned{callers} * calls * 4);
+}
+
 TEST(SharedRunner, GivesEveryThreadItsOwnResultsOfTheSoftwareNpu) {
     const LogLines log;
     auto partition = make_partition("vaiml_par_0", parse_graph(R"(graph g

@@ -409,9 +409,11 @@ Result<Partition> Compilation::make_partition(const Part& part, const TensorPlac
     ViewOptions options = views_;
     options.inner = places.inner;
     options.on_host = !npu;
+    options.exact.insert(places.shared.begin(), places.shared.end());
     if (npu && (request_.quantised_inputs || request_.quantised_outputs)) {
         std::set<std::string> keep = places.inner;
         keep.insert(places.on_host.begin(), places.on_host.end());
+        keep.insert(places.shared.begin(), places.shared.end());
         options.quantised = quantise_edges(program.graph, request_.quantised_inputs,
                                            request_.quantised_outputs, keep);
         program.arena = plan_arena(program.graph);

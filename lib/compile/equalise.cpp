@@ -279,9 +279,11 @@ private:
         const graph::Type type = graph_.value(old).type;
         const std::string stem = graph_.value(old).name;
         const ValueId scaled = graph_.add_value(graph_.unique_name(stem + "/equalized"), type);
-        const ValueId numbers = rewriter.add_constant(
-            stem + "/factors", {type.data_type, {static_cast<int64_t>(factors.size()), 1, 1}},
-            factors);
+        // Channels are the second axis, however many follow.
+        std::vector<int64_t> dims(type.shape.size() - 1, 1);
+        dims[0] = static_cast<int64_t>(factors.size());
+        const ValueId numbers =
+            rewriter.add_constant(stem + "/factors", {type.data_type, dims}, factors);
         for (Node& node : graph_.nodes) std::ranges::replace(node.inputs, old, scaled);
         Node node;
         node.kind = "Mul";

@@ -39,7 +39,7 @@ public:
     std::optional<Layout> find_picture_layout() const {
         for (const ValueId id : graph_.inputs)
             if (graph_.value(id).type.shape.size() == 4)
-                return image_layout(graph_.value(id), false);
+                return embedded_layout(id).value_or(image_layout(graph_.value(id), false));
         return std::nullopt;
     }
 
@@ -76,6 +76,14 @@ public:
     }
 
 private:
+    // Of the model's own input, where pixels are made into it.
+    std::optional<Layout> embedded_layout(ValueId pixels) const {
+        for (const Node& node : graph_.nodes)
+            if (node.kind == "PictureInput" && node.inputs[0] == pixels)
+                return node.get("layout", "NCHW") == "NHWC" ? Layout::NHWC : Layout::NCHW;
+        return std::nullopt;
+    }
+
     Layout image_layout(const graph::Value& value, bool is_output) const {
         if (const auto given = options_.layouts.find(value.name); given != options_.layouts.end())
             return given->second;

@@ -445,6 +445,9 @@ private:
         node.inputs.resize(std::max<size_t>(node.inputs.size(), 3), graph::none);
         if (node.inputs[2] != graph::none) {
             if (!is_constant(graph_, node.inputs[2])) return;
+            // A Gemm may have one for each row instead.
+            const auto& shape = graph_.value(node.inputs[2]).type.shape;
+            if (shape.empty() || shape.back() != static_cast<int64_t>(bias.size())) return;
             const auto old = graph::read_numbers<double>(graph_.value(node.inputs[2]));
             if (old.size() != bias.size()) return;
             for (size_t i = 0; i < bias.size(); ++i) bias[i] += old[i];

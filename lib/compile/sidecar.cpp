@@ -125,6 +125,16 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
     return families;
 }
 
+// Of several tables of the same form the last one: given, YOLOv9's export.py writes that of its
+// auxiliary branch first (DualDDetect in models/yolo.py). Null where the first has no equal.
+const TensorInfo* last_of_equals(std::span<const TensorInfo> outputs) {
+    const TensorInfo* last = nullptr;
+    for (const TensorInfo& output : outputs.subspan(std::min<size_t>(1, outputs.size())))
+        if (output.cpu.shape.size() == 3 && output.cpu.shape == outputs[0].cpu.shape)
+            last = &output;
+    return last;
+}
+
 // How many keypoints a box has, and values of each; empty where the metadata does not say it.
 std::vector<int> keypoints_of(const SidecarRequest& request, std::vector<std::string>& warnings) {
     const auto shape = request.metadata.find("kpt_shape");
@@ -191,6 +201,8 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
         if (queries) {
             info.outputs = {{.name = request.outputs[0].name, .id = "", .role = "boxes"}};
             info.inputs[0].resize = ResizeMode::stretch;
+        } else if (const TensorInfo* const last = last_of_equals(request.outputs)) {
+            info.outputs = {{.name = last->name, .id = "", .role = "boxes"}};
         }
         const auto fits = check_decoder(info, request);
         if (fits) return info;

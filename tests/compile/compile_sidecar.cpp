@@ -327,6 +327,19 @@ TEST_F(Sidecar, ChoosesTheFamilyOfAnUltralyticsExportByItsHead) {
     }
 }
 
+// The auxiliary branch of a YOLO v9, which is there first, is for training alone.
+TEST_F(Sidecar, TakesTheLastOfTwoBranches) {
+    metadata_ = {{"names", "{0: 'person', 1: 'dog'}"}, {"stride", "32"}};
+    set_outputs({1, 4 + 2, 84});
+    outputs_.push_back(outputs_[0]);
+    outputs_[1].name = "main";
+    const ModelInfo read = info();
+    EXPECT_EQ(read.decoder, "yolo-v8");
+    for (const ModelInfo::Output& output : read.outputs)
+        EXPECT_EQ(output.role, output.name == "main" ? "boxes" : "") << output.name;
+    EXPECT_FALSE(read.outputs.empty());
+}
+
 // With one class, whose six columns YOLO v5 has too, in a picture of which 300 rows are a grid.
 TEST_F(Sidecar, TakesSelectedBoxesForThatWhereTheExportSaysSo) {
     inputs_ = {tensor("images", Layout::NCHW, {1, 3, 128, 160})};

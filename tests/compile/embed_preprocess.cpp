@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/compile/hw_views.h"
 #include "lib/graph/verify.h"
 #include "tests/support/graphs.h"
 
@@ -54,6 +55,20 @@ TEST(EmbedPreprocess, PutsTheBytesInFrontOfTheModel) {
               "%x/normalised = vartml::PictureInput %x {layout=\"NCHW\", mean=f[0.0,0.0,0.0], "
               "scale=f[0.5,0.5,0.5]} : f32[1,3,8,6] @x/preprocess\n"
               "%y = Relu %x/normalised : f32[1,3,8,6]\noutput %y\n");
+}
+
+// Not the layout of the bytes.
+TEST(EmbedPreprocess, LeavesOutputsTheLayoutOfTheModel) {
+    graph::Graph graph = graph::must_parse(
+        "graph g\ninput %x : f32[1,3,8,8]\nconst %w : f32[16,3,1,1] = {0}\n"
+        "%y = Conv %x, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : "
+        "f32[1,16,8,8]\noutput %y\n");
+    ASSERT_TRUE(embed_preprocess(graph, *parse_embedded_preprocess("x:u8,rgb,hwc")));
+    EXPECT_EQ(find_picture_layout(graph, {}), Layout::NCHW);
+    const BorderViews views = make_border_views(graph, {.pictures = {{"x", "rgb"}}});
+    EXPECT_EQ(views.outputs[0].cpu.layout, Layout::NCHW);
+    ASSERT_TRUE(views.outputs[0].hw);
+    EXPECT_EQ(views.outputs[0].hw->shape, (std::vector<uint32_t>{8, 2, 8, 1, 8}));
 }
 
 TEST(EmbedPreprocess, TakesAModelWithChannelsLast) {

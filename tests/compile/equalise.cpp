@@ -93,6 +93,40 @@ const %f : f32[3,6,3,3] = {0.0}
               spread(before.at(name)) / 2);
 }
 
+// Also where another axis is as long as the channels are.
+TEST(EqualiseAnyRank, MultipliesChannels) {
+    struct Form {
+        const char *tensor, *filter, *window;
+    };
+    const Form forms[] = {
+        {"f32[1,3,6]", "f32[3,3,1]", "{dilations=[1], group=1, pads=[0,0], strides=[1]}"},
+        {"f32[3,3,6]", "f32[3,3,1]", "{dilations=[1], group=1, pads=[0,0], strides=[1]}"},
+        {"f32[1,3,3,6,6]", "f32[3,3,1,1,1]",
+         "{dilations=[1,1,1], group=1, pads=[0,0,0,0,0,0], strides=[1,1,1]}"},
+    };
+    for (const auto& [tensor, filter, window] : forms) {
+        const std::string t = std::string(" : ") + tensor + "\n";
+        const std::string conv = std::string(" ") + window + t;
+        graph::Graph graph = graph::must_parse(
+            "graph net\ninput %x" + t + "const %u : " + filter +
+            " = {30.0, 10.0, 20.0, 0.5, 0.25, 0.5, 0.02, 0.01, -0.01}\nconst %w : " + filter +
+            " = {1.0, 0.5, 0.25, -0.5, 1.0, 0.5, 0.25, 0.5, -1.0}\n%a = Conv %x, %u" + conv +
+            "%r = vartml::SiLU %a" + t + "%m = Conv %r, %w" + conv + "%n = vartml::SiLU %m" + t +
+            "%y = Conv %n, %w" + conv + "output %y\n");
+        const auto expected = graph::interpret(graph);
+        ASSERT_TRUE(expected) << expected.error().message;
+        EXPECT_GE(equalise(graph, test::measure(graph)), 1u) << tensor;
+        const auto good = graph::verify(graph);
+        ASSERT_TRUE(good) << tensor << ' ' << good.error().message;
+        const auto found = graph::interpret(graph);
+        ASSERT_TRUE(found) << found.error().message;
+        double largest = 0;
+        for (const double v : (*expected)[0]) largest = std::max(largest, std::fabs(v));
+        for (size_t i = 0; i < (*found)[0].size(); ++i)
+            ASSERT_NEAR((*found)[0][i], (*expected)[0][i], 1e-5 * largest) << tensor;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tensors, Equalise, testing::ValuesIn(cases),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -180,6 +180,12 @@ void dequantize(Builder& b, ModelFile&, OnnxNode& n) {
     n.attributes.erase("output_dtype");
     if (named.empty() || named == graph::short_name(b.type(n.input(1)).data_type))
         return keep_as(b, n, "DequantizeLinear");
+    // The type of the result is that of the product, too, which a narrower one might not hold.
+    const auto wide = graph::parse_short_name(named);
+    if (wide && size_bytes(*wide) > size_bytes(b.type(n.input(1)).data_type)) {
+        n.inputs[1] = cast_to(b, n.input(1), *wide);
+        return keep_as(b, n, "DequantizeLinear");
+    }
     const ValueId y = b.emit("DequantizeLinear", n.inputs, n.attributes);
     bind_first(b, n, b.emit("Cast", {y}, {{"to", named}}));
 }

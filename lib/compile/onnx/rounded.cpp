@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/compile/onnx/rounded.h"
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <new>
@@ -111,8 +112,12 @@ std::set<std::string> parameters_of(const pb::GraphProto& graph) {
 
 class Rounding {
 public:
-    Rounding(pb::GraphProto& graph, Types types)
-        : graph_(graph), types_(std::move(types)), exact_(parameters_of(graph)) {}
+    // `has_nan`: the operator set has IsNaN and Where.
+    Rounding(pb::GraphProto& graph, Types types, bool has_nan)
+        : graph_(graph),
+          types_(std::move(types)),
+          exact_(parameters_of(graph)),
+          has_nan_(has_nan) {}
 
     void run() {
         std::vector<pb::NodeProto> nodes(graph_.node().begin(), graph_.node().end());
@@ -157,7 +162,8 @@ private:
         attribute.set_type(pb::AttributeProto::INT);
         attribute.set_i(type);
     }
-    // c = x * splitter; rounded = c - (c - x)
+    // c = x * splitter; rounded = c - (c - x). Of what is infinite, or c is, that is no number: as
+    // masks are, which stay what they are.
     void round(const std::string& from, const std::string& to) {
         const bool half = types_.at(to) == pb::TensorProto::FLOAT16;
         const std::string x = half ? to + "/vartml_wide" : from;
@@ -165,7 +171,12 @@ private:
         const std::string result = half ? to + "/vartml_rounded" : to;
         add("Mul", {x, splitter_name}, to + "/vartml_c");
         add("Sub", {to + "/vartml_c", x}, to + "/vartml_low");
-        add("Sub", {to + "/vartml_c", to + "/vartml_low"}, result);
+        const std::string split = has_nan_ ? to + "/vartml_split" : result;
+        add("Sub", {to + "/vartml_c", to + "/vartml_low"}, split);
+        if (has_nan_) {
+            add("IsNaN", {split}, to + "/vartml_endless");
+            add("Where", {to + "/vartml_endless", x, split}, result);
+        }
         if (half) cast(result, to, pb::TensorProto::FLOAT16);
     }
     void round_initialisers() {
@@ -201,6 +212,7 @@ private:
     pb::GraphProto& graph_;
     Types types_;
     const std::set<std::string> exact_;
+    const bool has_nan_;
 };
 
 }  // namespace
@@ -223,7 +235,11 @@ Result<void> write_rounded(const std::string& path, const std::string& out) {
     } catch (const std::exception& e) {
         return Error{ErrorCode::unsupported, path + ": types cannot be inferred: " + e.what()};
     }
-    Rounding(*model.mutable_graph(), std::move(types)).run();
+    const bool has_nan =
+        std::ranges::any_of(model.opset_import(), [](const pb::OperatorSetIdProto& set) {
+            return (set.domain().empty() || set.domain() == "ai.onnx") && set.version() >= 9;
+        });
+    Rounding(*model.mutable_graph(), std::move(types), has_nan).run();
     const std::string bytes = model.SerializeAsString();
     if (bytes.empty())
         return Error{ErrorCode::unsupported, path + ": its rounded twin has more than 2 GB"};

@@ -329,6 +329,7 @@ void Decoder::State::look_at_boxes() {
         candidates.boxes.empty())
         return;
     ++looked_at_some;
+    if (doubt.empty()) doubt = head->doubt();
     if (doubt.empty())
         doubt = vision::doubt_of_boxes(candidates, {width, height, score_threshold, false,
                                                     head->holds_corners(), head->logits()});

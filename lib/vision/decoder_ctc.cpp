@@ -134,12 +134,27 @@ std::string_view lasting(std::string_view activation) {
 
 }  // namespace
 
+namespace {
+
+// The steps of CTC are columns of a map; those of a decoder with attention are as many as the
+// longest text has characters, whatever the width. given: PARSeq, ViTSTR and TRBA take 25 and the
+// mark of the end; where these are columns of a usual stride nothing tells.
+bool are_characters(size_t steps, uint32_t width) {
+    if (steps != 25 && steps != 26) return false;
+    for (const uint32_t stride : {2U, 4U, 8U, 16U})
+        if (steps + 1 >= width / stride && steps <= width / stride + 1) return false;
+    return true;
+}
+
+}  // namespace
+
 // Scores along a wide picture, one step for two columns of pixels at most. A detector's positions
 // are scores along nothing.
 bool fits_ctc_text(const HeadRequest& request) {
     if (request.outputs.size() != 1 || request.width < 2 * request.height) return false;
     const auto form = find_steps(request);
-    if (!form || form->classes <= 10 || form->steps < 4 || form->steps > request.width / 2)
+    if (!form || form->classes <= 10 || form->steps < 4 || form->steps > request.width / 2 ||
+        are_characters(form->steps, request.width))
         return false;
     const std::string_view end = ends_in(request, request.outputs[0]);
     const bool scores = end == "softmax" || end == "log-softmax" || is_linear(end);

@@ -88,7 +88,8 @@ public:
         scores_ = index(roles.scores);
         classes_ = index(roles.classes);
         if (roles.count) count_ = index(roles.count);
-        selected_ = !is_grid(request, roles.boxes->cpu.shape[1]);
+        const size_t rows = roles.boxes->cpu.shape[1];
+        selected_ = is_count_of_queries(rows) || !is_grid(request, rows);
     }
 
     unsigned classes() const override { return 0; }

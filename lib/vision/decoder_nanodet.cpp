@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NanoDet: per stride s class scores [1,n,C] and distances [1,n,4*(R+1)]; a distance is the
 // expectation over the softmax of its R+1 bins, times s, from the cell's centre (g + 0.5) * s.
-// NanoDet-Plus, of four strides, counts from g * s, and may have all in one table [1,N,C+4*(R+1)].
-// given: nanodet/model/head/gfl_head.py, nanodet_plus_head.py.
+// So has PicoDet before its post-process, of four strides. NanoDet-Plus, whose export has one table
+// [1,N,C+4*(R+1)] of four strides, counts from g * s.
+// given: nanodet/model/head/gfl_head.py, nanodet_plus_head.py; PaddleDetection's pico_head.py.
 #include <algorithm>
 #include <cmath>
 
@@ -12,8 +13,8 @@ namespace vartml::vision {
 
 namespace {
 
-constexpr uint32_t published_bins = 8;  // R + 1 of the published models
-constexpr size_t plus_levels = 4;       // of NanoDet-Plus
+constexpr uint32_t published_bins = 8;                          // R + 1 of the published models
+constexpr int three[] = {8, 16, 32}, four[] = {8, 16, 32, 64};  // and their strides
 
 struct LevelOutputs {
     size_t scores, distances;  // indices of the outputs
@@ -67,7 +68,7 @@ private:
         const auto stride = static_cast<float>(level.stride);
         const bool is_table = form_.first_distance > 0;
         const uint32_t cell = is_table ? row - static_cast<uint32_t>(level.first) : row;
-        const float middle = form_.grid.levels.size() == plus_levels ? 0 : 0.5f;
+        const float middle = is_table ? 0 : 0.5f;
         const float cx = (static_cast<float>(cell % level.width) + middle) * stride;
         const float cy = (static_cast<float>(cell / level.width) + middle) * stride;
         float side[4];
@@ -174,12 +175,11 @@ std::optional<NanodetForm> one_table(const HeadRequest& request, std::span<const
 }
 
 Result<NanodetForm> find_form(const HeadRequest& request) {
-    constexpr int three[] = {8, 16, 32}, four[] = {8, 16, 32, 64};
     const std::span<const int> said(request.info.strides);
     if (auto form = one_table(request, said.empty() ? std::span<const int>(four) : said))
         return *std::move(form);
     if (!said.empty()) return form_of(request, said);
-    if (request.outputs.size() == 2 * plus_levels) return form_of(request, four);
+    if (request.outputs.size() == 2 * std::size(four)) return form_of(request, four);
     return form_of(request, three);
 }
 
@@ -196,6 +196,13 @@ bool fits_nanodet(const HeadRequest& request) {
     if (form->first_distance > 0)
         return tensor_classes(request.info).value_or(published_classes) == form->classes;
     return request.outputs.size() == 2 * form->outputs.size();
+}
+
+// given: PaddleDetection's configs/picodet: RGB, where NanoDet takes BGR.
+const PreprocessOptions* input_of_nanodet(const HeadRequest& request) {
+    static constexpr PreprocessOptions picodet = {.mean = {123.675f, 116.28f, 103.53f},
+                                                  .scale = {1 / 58.395f, 1 / 57.12f, 1 / 57.375f}};
+    return request.outputs.size() == 2 * std::size(four) ? &picodet : nullptr;
 }
 
 Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SCRFD: per stride s a score, distances left, top, right, bottom and perhaps five landmarks, all
-// in units of s from the corner g * s of the cell; two anchors per cell.
+// in units of s from the corner g * s of the cell; two anchors per cell, of five strides one.
+// given: insightface/python-package/insightface/model_zoo/scrfd.py.
 #include "lib/vision/anchored.h"
 
 namespace vartml::vision {
@@ -8,7 +9,6 @@ namespace vartml::vision {
 namespace {
 
 constexpr Column columns[] = {{"scores", 1}, {"boxes", 4}, {"landmarks", 10, true}};
-constexpr unsigned published_anchors = 2;
 
 Grid grid_of(const HeadRequest& request, unsigned per_cell) {
     constexpr int three[] = {8, 16, 32}, five[] = {8, 16, 32, 64, 128};
@@ -20,7 +20,7 @@ Grid grid_of(const HeadRequest& request, unsigned per_cell) {
 
 Result<AnchoredForm> find_form(const HeadRequest& request) {
     const size_t levels = grid_of(request, 1).levels.size();
-    auto per_cell = anchors_per_cell(request, published_anchors, levels);
+    auto per_cell = anchors_per_cell(request, levels == 5 ? 1 : 2, levels);
     if (!per_cell) return std::move(per_cell).error();
     const Grid grid = grid_of(request, *per_cell);
     auto parts = find_parts(request, columns, rows_of_levels(grid),

@@ -233,13 +233,6 @@ bool are_cells(const HeadRequest& request, size_t rows) {
     return is_grid(request, rows);
 }
 
-// given: DETR and YOLOS ask 100 times, DETR's followers 300, 500 or 900. Cells of some pictures are
-// as many (300 of 640x384 with strides of 32 and 64), but hardly ever of a model that ends like
-// this.
-bool is_count_of_queries(size_t rows) {
-    return rows == 100 || rows == 300 || rows == 500 || rows == 900;
-}
-
 // What the models have in common that end in finished boxes and `columns` of scores, with no
 // background in front.
 AnchoredForm form_without_background(const HeadRequest& request, size_t rows, size_t columns) {

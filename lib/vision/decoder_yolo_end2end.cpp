@@ -107,6 +107,9 @@ private:
 
 constexpr size_t most_selected = 1000;  // rows, ours
 constexpr BoxColumns six{{0, 1, 2, 3}, 4, 5, 6}, seven{{1, 2, 3, 4}, 6, 5, 7, false, 0};
+// given: YOLO-NAS in the flat format of super-gradients, of that name: the score before the class.
+constexpr BoxColumns flat{{1, 2, 3, 4}, 5, 6, 7, false, 0};
+constexpr std::string_view flat_name = "flat_predictions";
 
 // Columns in the order that sidecar or name say, else the published one.
 std::optional<BoxColumns> columns_of(const HeadRequest& request, const TensorInfo& output,
@@ -114,7 +117,8 @@ std::optional<BoxColumns> columns_of(const HeadRequest& request, const TensorInf
     auto columns = parse_box_columns(request.info.columns);
     if (!columns) columns = parse_box_columns(output.name);
     if (!columns && count == six.count) return six;
-    if (!columns && count == seven.count) return seven;
+    if (!columns && count == seven.count)
+        return output.name.find(flat_name) == output.name.npos ? seven : flat;
     return columns && columns->count == count ? columns : std::nullopt;
 }
 
@@ -152,7 +156,8 @@ bool fits_yolo_end2end(const HeadRequest& request) {
     const auto form = form_of(request, table);
     if (!form || form->transposed) return false;
     if (!request.info.columns.empty() || parse_box_columns(table.name)) return true;
-    return !count && form->positions <= most_selected && !is_grid(request, form->positions);
+    return !count && form->positions <= most_selected &&
+           (is_count_of_queries(form->positions) || !is_grid(request, form->positions));
 }
 
 // PaddleDetection's models keep no aspect: they get how much each side was scaled.

@@ -15,8 +15,8 @@ namespace vartml::vision {
 // YOLO v3, v4, v5, v7 without the last layer: a map per stride of [1,A,h,w,5+C] or [1,A(5+C),h,w]
 // (also [1,h,w,A(5+C)]), of numbers before their sigmoid.
 
-// Whether an output can be such a map, by its rank.
-bool has_raw_maps(const HeadRequest& request);
+// Whether it is read from maps: it has some, and no table beside them that is their boxes.
+bool is_read_from_maps(const HeadRequest& request);
 bool fits_yolo_v5_raw(const HeadRequest& request);
 // Errors: dec-role, dec-positions (strides, anchors), dec-classes.
 Result<std::unique_ptr<Head>> create_yolo_v5_raw(const HeadRequest& request);
@@ -48,11 +48,11 @@ bool fits_yolo_v5(const HeadRequest& request) {
 bool knows_pixels_of_yolo_v5(const HeadRequest& request) {
     HeadRequest silent = request;
     silent.fault = nullptr;
-    return has_raw_maps(request) || !locate_dense_head(silent, YoloV6::form);
+    return is_read_from_maps(request) || !locate_dense_head(silent, YoloV6::form);
 }
 
 Result<std::unique_ptr<Head>> create_yolo_v5(const HeadRequest& request) {
-    if (has_raw_maps(request)) return create_yolo_v5_raw(request);
+    if (is_read_from_maps(request)) return create_yolo_v5_raw(request);
     HeadRequest silent = request;
     silent.fault = nullptr;
     if (auto made = DenseDetector<YoloV6>::create(silent)) return made;
@@ -242,10 +242,13 @@ private:
 
 }  // namespace
 
-bool has_raw_maps(const HeadRequest& request) {
-    return std::ranges::any_of(request.outputs, [](const TensorInfo& output) {
+bool is_read_from_maps(const HeadRequest& request) {
+    const bool has_maps = std::ranges::any_of(request.outputs, [](const TensorInfo& output) {
         return output.cpu.shape.size() == 4 || output.cpu.shape.size() == 5;
     });
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    return has_maps && !locate_dense_head(silent, YoloV5::form);
 }
 
 // One map of rank 4 could be anything: there must be several.

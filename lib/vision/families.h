@@ -91,6 +91,7 @@ bool knows_pixels_of_ssd(const HeadRequest& request);
 bool knows_pixels_of_yolo_v5(const HeadRequest& request);
 bool knows_pixels_of_yolo_end2end(const HeadRequest& request);
 const PreprocessOptions* input_of_yolox(const HeadRequest& request);
+const PreprocessOptions* input_of_nanodet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_centernet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);

@@ -70,6 +70,9 @@ struct Grid {
 };
 Grid make_grid(uint32_t width, uint32_t height, std::span<const int> strides, unsigned per_cell);
 
+// Whether a model that selects its boxes has as many rows, whatever the size of its picture.
+bool is_count_of_queries(size_t rows);
+
 // The one tensor of a dense head, [1, positions, attributes] or its transpose.
 struct DenseHead {
     size_t output = 0;              // index

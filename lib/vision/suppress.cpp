@@ -91,8 +91,10 @@ Quad corners_of(const Candidate& box) {
 double common_area(const Quad& a, const Quad& b) {
     Polygon polygon;
     for (const Point& p : a) polygon.add(p);
-    for (size_t i = 0; i < b.size() && polygon.count; ++i) {
-        polygon = cut(polygon, b[i], b[(i + 1) % b.size()]);
+    Quad around = b;
+    if (cross(b[1] - b[0], b[2] - b[0]) < 0) std::ranges::reverse(around);  // of a mirrored box
+    for (size_t i = 0; i < around.size() && polygon.count; ++i) {
+        polygon = cut(polygon, around[i], around[(i + 1) % around.size()]);
     }
     double twice = 0;
     for (size_t i = 0; i < polygon.count; ++i) {

@@ -229,6 +229,24 @@ TEST(CtcText, IsChosenByShapesWhereTheGraphEndsInScores) {
     EXPECT_NE(family("softmax", 320, 320), "ctc-text");
 }
 
+// As many steps as a text has characters, whatever the width, are those of an attention.
+TEST(CtcText, IsNoDecoderOfModelsWithAttention) {
+    const auto family = [](uint32_t count, uint32_t w, uint32_t h) {
+        TensorInfo output;
+        output.name = "out";
+        output.cpu = make_view(DataType::float32, Layout::NHW, {1, count, 95});
+        ModelInfo info;
+        info.labels.assign(94, "x");
+        info.outputs.push_back({.name = "out", .id = "", .role = "", .ends_in = "linear"});
+        const auto decoder = Decoder::create(info, {&output, 1}, w, h, {});
+        return decoder ? std::string(decoder->family()) : "";
+    };
+    EXPECT_EQ(family(26, 128, 32), "");          // PARSeq
+    EXPECT_EQ(family(26, 100, 32), "ctc-text");  // CRNN
+    EXPECT_EQ(family(18, 94, 24), "ctc-text");   // LPRNet
+    EXPECT_EQ(family(48, 200, 31), "ctc-text");  // keras-ocr
+}
+
 TEST(CtcText, IsRefusedWithoutItsDictionary) {
     const size_t classes = dictionary().size() + 5;
     const StoredTensor tensor = stored(cases[0], random_steps(classes, 1, 0));

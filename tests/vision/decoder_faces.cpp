@@ -58,6 +58,9 @@ RefTensor two_scores(Random& random, size_t rows) {
 
 // ---- SCRFD: outputs in the exporter's order, scores, boxes, landmarks, each by stride
 // --------------
+template <int... strides>
+constexpr size_t anchors_of = sizeof...(strides) == 5 ? 1 : 2;  // per cell
+
 template <bool points, bool batch, int... strides>
 Tensors make_scrfd(Random& random, uint32_t width, uint32_t height) {
     Tensors tensors;
@@ -65,7 +68,7 @@ Tensors make_scrfd(Random& random, uint32_t width, uint32_t height) {
         const std::string name = kind;
         if (name == "kps_" && !points) continue;
         for (const uint32_t stride : {strides...}) {
-            const size_t rows = size_t{2} * (width / stride) * (height / stride);
+            const size_t rows = anchors_of<strides...> * (width / stride) * (height / stride);
             const auto value = [&] {
                 if (name == "score_") return random.score();
                 return name == "bbox_" ? random.between(0.3, 4) : random.between(-2, 2);
@@ -84,7 +87,8 @@ std::vector<RefFace> ref_scrfd(const Tensors& tensors, uint32_t width, uint32_t)
     for (size_t l = 0; l < levels; ++l) {
         const int s = steps[l];
         for (size_t p = 0; p < tensors[l].table.positions; ++p) {
-            const auto cell = static_cast<int>(p / 2), columns = static_cast<int>(width) / s;
+            const auto cell = static_cast<int>(p / anchors_of<strides...>);
+            const auto columns = static_cast<int>(width) / s;
             const double x = cell % columns * s, y = cell / columns * s;
             const RefTensor& d = tensors[levels + l].table;
             RefFace face{{x - d.at(p, 0) * s, y - d.at(p, 1) * s, x + d.at(p, 2) * s,
@@ -258,7 +262,7 @@ const FaceCase face_cases[] = {
      ref_scrfd<false, 8, 16, 32>, 0.5, 0.4},
     {"ScrfdWithoutBatch", "scrfd", 320, 256, make_scrfd<true, false, 8, 16, 32>,
      ref_scrfd<true, 8, 16, 32>, 0.5, 0.4},
-    {"ScrfdOfFiveStrides", "scrfd", 256, 256, make_scrfd<true, true, 8, 16, 32, 64, 128>,
+    {"ScrfdOfFiveStrides", "scrfd", 768, 768, make_scrfd<true, true, 8, 16, 32, 64, 128>,
      ref_scrfd<true, 8, 16, 32, 64, 128>, 0.5, 0.4},
     {"YuNet", "yunet", 320, 256, make_yunet, ref_yunet, 0.6, 0.3},
     {"YuNetBefore2023", "yunet", 320, 240, make_older_yunet, ref_older_yunet, 0.6, 0.3},

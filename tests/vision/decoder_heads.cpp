@@ -265,6 +265,16 @@ Decoded decode_all(const std::vector<StoredTensor>& tensors, const ModelInfo& in
     return decoded;
 }
 
+// YOLO-NAS in the flat format of super-gradients: batch, corners, score, class.
+TEST(YoloEnd2end, ReadsTheScoreBeforeTheClassWhereTheNameSaysSo) {
+    RefTensor t{{0, 10, 20, 30, 40, 0.9f, 7}, 1, 7, false};
+    for (const auto& [name, class_id] : {std::pair("graph2_flat_predictions", 7), {"out", 1}}) {
+        const auto found = decode_all({stored_cpu(t, name)}, {}, "yolo-end2end").detections;
+        ASSERT_EQ(found.size(), 1u) << name;
+        EXPECT_EQ(found[0].class_id, class_id) << name;
+    }
+}
+
 TEST(Nanodet, DecodesAsTheReference) {
     for (const bool hw : {false, true}) {
         std::mt19937 random(9);
@@ -296,12 +306,13 @@ TEST(Nanodet, DecodesAsTheReference) {
     }
 }
 
-// Four strides, an output for each or one table: distances are from the corners of the cells.
-TEST(Nanodet, PlusDecodesAsTheReference) {
+// Four strides. In one table, as NanoDet-Plus has them, distances are from the corners of the
+// cells; with outputs of their own, as PicoDet has them, from the centres.
+TEST(Nanodet, PlusAndPicoDetDecodeAsTheReference) {
     std::mt19937 random(11);
     std::uniform_real_distribution<float> unit(0, 1), logit(-3, 3);
     std::vector<StoredTensor> outputs, distances_last;
-    std::vector<RefBox> boxes;
+    std::vector<RefBox> from_corners, from_centres;
     RefTensor table{{}, 0, 80 + 32, false};
     for (const int stride : {8, 16, 32, 64}) {
         const int across = (static_cast<int>(width) + stride - 1) / stride;
@@ -315,16 +326,24 @@ TEST(Nanodet, PlusDecodesAsTheReference) {
             table.data.insert(table.data.end(), distances.data.end() - 32, distances.data.end());
         }
         table.positions += cells;
-        const auto level = ref_nanodet(scores, distances, across, stride, 8, 0.4f, 0);
-        boxes.insert(boxes.end(), level.begin(), level.end());
+        const auto add = [&](std::vector<RefBox>& boxes, float middle) {
+            const auto level = ref_nanodet(scores, distances, across, stride, 8, 0.4f, middle);
+            boxes.insert(boxes.end(), level.begin(), level.end());
+        };
+        add(from_corners, 0);
+        add(from_centres, 0.5f);
         outputs.push_back(stored_cpu(scores, "cls" + std::to_string(stride)));
         distances_last.push_back(stored_cpu(distances, "dis" + std::to_string(stride)));
     }
     outputs.insert(outputs.end(), distances_last.begin(), distances_last.end());
-    auto want = clipped(ref_nms(boxes, 0.6, true, boxes.size()));
-    want.resize(std::min<size_t>(want.size(), 100));
-    expect_equal(decode_all(outputs, {}, "nanodet").detections, want);
-    expect_equal(decode_all({stored_cpu(table, "output")}, {}, "nanodet").detections, want);
+    const auto best = [](const std::vector<RefBox>& boxes) {
+        auto want = clipped(ref_nms(boxes, 0.6, true, boxes.size()));
+        want.resize(std::min<size_t>(want.size(), 100));
+        return want;
+    };
+    expect_equal(decode_all(outputs, {}, "nanodet").detections, best(from_centres));
+    expect_equal(decode_all({stored_cpu(table, "output")}, {}, "nanodet").detections,
+                 best(from_corners));
 }
 
 // Lists of boxes: corners, scores and classes, the latter as integers or floats.
@@ -416,6 +435,23 @@ TEST(Listed, ThatTheModelSelectedAreNotSuppressed) {
     auto tensors = listed(boxes, {1, 0, 3, 2}, false);
     tensors.push_back(row_count(2));
     EXPECT_EQ(decode_all(tensors, {}, "ssd").detections.size(), 2u);
+}
+
+// 300 are also the cells of such a picture.
+TEST(Listed, OfACountOfQueriesAreNotSuppressed) {
+    std::vector<RefBox> boxes(300, {0, 0, 0, 0, 0, 0});
+    boxes[0] = {0.1, 0.1, 0.5, 0.5, 0.9, 2};
+    boxes[1] = {0.1, 0.1, 0.5, 0.6, 0.8, 2};
+    const auto tensors = listed(boxes, {0, 1, 2, 3}, true);
+    std::vector<TensorInfo> infos;
+    std::vector<OutputTensor> outputs;
+    for (const StoredTensor& tensor : tensors) infos.push_back(tensor.info);
+    for (const StoredTensor& tensor : tensors) outputs.push_back(tensor.output());
+    auto decoder = Decoder::create({}, infos, 320, 192, {.decoder = "detr"});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    Decoded decoded;
+    ASSERT_TRUE(decoder->decode(outputs, {}, 320, 192, decoded));
+    EXPECT_EQ(decoded.detections.size(), 2u);
 }
 
 // As many as a grid has cells are not selected yet, whoever reads them.

@@ -125,6 +125,33 @@ TEST_P(RawMaps, DecodeAsTheFormulasSay) {
 }
 INSTANTIATE_TEST_SUITE_P(Table, RawMaps, testing::ValuesIn(raw_cases));
 
+// As the tool exported until its version 6.1: the table, and the maps that it is made of.
+TEST(RawMapsOfYoloV5, BesideTheirTableAreLeftAlone) {
+    const auto zeros = [](const char* name, std::vector<uint32_t> shape) {
+        StoredTensor tensor;
+        tensor.info.name = name;
+        const Layout layout = shape.size() == 3 ? Layout::NHW : Layout::GENERIC;
+        tensor.info.cpu = make_view(DataType::float32, layout, std::move(shape));
+        tensor.bytes.resize(tensor.info.cpu.size_bytes);
+        return tensor;
+    };
+    std::vector<StoredTensor> tensors = {zeros("output", {1, 252, 7})};
+    const float box[] = {20, 24, 16, 12, 0.9f, 0, 1};
+    std::memcpy(&tensors[0].bytes[5 * sizeof box], box, sizeof box);
+    for (const uint32_t side : {8u, 4u, 2u}) tensors.push_back(zeros("map", {1, 3, side, side, 7}));
+    std::vector<TensorInfo> infos;
+    std::vector<OutputTensor> outputs;
+    for (const StoredTensor& tensor : tensors) infos.push_back(tensor.info);
+    for (const StoredTensor& tensor : tensors) outputs.push_back(tensor.output());
+    auto decoder = Decoder::create({}, infos, 64, 64, {.decoder = "yolo-v5"});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    Decoded decoded;
+    ASSERT_TRUE(decoder->decode(outputs, {}, 64, 64, decoded));
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    EXPECT_EQ(decoded.detections[0].class_id, 1);
+    EXPECT_NEAR(decoded.detections[0].x0, 12, 1e-3);
+}
+
 // YOLO v8 before its last operators: 16 bins for each distance, logits, and perhaps points.
 TEST(RawMapsOfYoloV8, DecodeAsTheFormulasSay) {
     constexpr size_t bins = 16, classes = 3;

@@ -131,6 +131,22 @@ TEST(Pixels, OfYoloxAreThoseThatItsWeightsAreMadeFor) {
     EXPECT_EQ(choose({1, 84, 1029}, sidecar(said)).options, choose({1, 84, 1029}).options);
 }
 
+// PicoDet has the outputs of a NanoDet of four strides.
+TEST(Pixels, OfPicoDetAreInTheOrderOfRgb) {
+    std::vector<TensorInfo> outputs;
+    for (const uint32_t columns : {80u, 32u})
+        for (const uint32_t cells : {784u, 196u, 49u, 16u})
+            outputs.push_back(tensor(("out" + std::to_string(outputs.size())).c_str(),
+                                     DataType::float32, Layout::NHW, {1, cells, columns}));
+    const PixelChoice pico = choose_pixels({}, outputs, picture(), 224, 224, "");
+    EXPECT_TRUE(pico.words().starts_with("rgb, stretch, mean 123.675,116.28,103.53"))
+        << pico.words();
+    for (const size_t last : {7u, 3u}) outputs.erase(outputs.begin() + last);
+    const PixelChoice nano = choose_pixels({}, outputs, picture(), 224, 224, "");
+    EXPECT_TRUE(nano.words().starts_with("bgr, stretch, mean 103.53,116.28,123.675"))
+        << nano.words();
+}
+
 TEST(Pixels, OfOneChannelAreGrayWhoeverSaysTheRest) {
     const TensorInfo one = picture(DataType::float32, 1);
     const char* said = "[images]\ndir=input\nx-vartml-mean=7\nx-vartml-channels=rgb\n";

@@ -212,6 +212,28 @@ TEST(Plausibility, OfPixelsIsSeenWhenTheFirstBoxComesLate) {
     EXPECT_NE(decoder->doubt().find("x-vartml-box-unit=pixel"), std::string::npos);
 }
 
+// Score and class exchanged, which rows that only fill the table do not show.
+TEST(Plausibility, OfClassesThatAreScoresIsSeenWhenTheFirstBoxComesLate) {
+    const auto table = [](float box) {
+        return stored("out", {1, 10, 7}, [box](size_t row, size_t column) {
+            const float first[] = {0, 10, 10, 50, 50, 0.87f, 1};
+            return row == 0 ? box * first[column] : 0.f;
+        });
+    };
+    const StoredTensor empty = table(0), full = table(1);
+    auto decoder = Decoder::create({}, {&full.info, 1}, 640, 640, {.decoder = "yolo-end2end"});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    const auto run = [&](const StoredTensor& tensor) {
+        const OutputTensor output = tensor.output();
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode({&output, 1}, {}, 640, 640, decoded));
+    };
+    for (int i = 0; i < 20; ++i) run(empty);
+    EXPECT_EQ(decoder->doubt(), "");
+    run(full);
+    EXPECT_NE(decoder->doubt(), "");
+}
+
 // Boxes of a YOLO v8 head of 416x416 that count where `at` gives a score.
 struct Row {
     float cx, cy, side, score;

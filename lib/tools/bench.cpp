@@ -256,6 +256,12 @@ int bench(int argc, const char* const* argv) {
         return exit_usage;
     }
 
+    for (const std::string& model : r.models)
+        if (!r.input_shapes.empty() && !model.ends_with(".onnx")) {
+            print_error({ErrorCode::invalid_argument, "--input-shape: is for ONNX files, and " +
+                                                          model + " is compiled; leave it out"});
+            return exit_usage;
+        }
     print_json_alone(r.run.json_file);
     const auto peer = OnnxRuntime::find();
     if (!peer) log(LogLevel::warning, "", peer.error().message);

@@ -145,6 +145,12 @@ Result<void> finish(const CLI::App& app, Options& o) {
         {"--host-clock-offset-us", app.count("--host-clock-offset-us") > 0,
          app.count("--host-trace") > 0, "--host-trace"},
         {"--estimate", app.count("--estimate") > 0, r.layers, "--layers"},
+        {"--select-cores", app.count("--select-cores") > 0, r.trace, "--trace"},
+        {"--select-devices", app.count("--select-devices") > 0, r.trace, "--trace"},
+        {"--merge-mq-traces", app.count("--merge-mq-traces") > 0, r.trace, "--trace"},
+        {"--merge-thread-groups", app.count("--merge-thread-groups") > 0, r.trace, "--trace"},
+        {"--flow-events", app.count("--flow-events") > 0, r.trace, "--trace"},
+        {"--show-barrier-events", app.count("--show-barrier-events") > 0, r.trace, "--trace"},
     };
     for (const auto& row : rows)
         if (row.is_given && !row.has_base)

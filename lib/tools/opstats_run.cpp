@@ -102,14 +102,24 @@ private:
 int Opstats::run_reports(const std::vector<OpstatsFile>& files) {
     const auto print = [](const std::string& path) { std::printf("%s\n", path.c_str()); };
     std::vector<std::string> good;
+    std::set<std::string> written;
     for (const OpstatsFile& file : files) {
         auto buffer = p::BufferFile::open(file.path);
         auto done =
             buffer ? p::check_match(*buffer, model_.descriptor, model_.descriptor_id, model_.path)
                    : Result<void>(buffer.error());
-        if (done && request_.summary)
-            done = p::write_run_summaries(
-                {{&file.path, 1}, model_.descriptor, request_.output_dir, print});
+        if (done && request_.summary) {
+            const p::RunReports one{{&file.path, 1}, model_.descriptor, request_.output_dir, print};
+            if (const std::string path = p::run_summary_path(one, *buffer);
+                !written.insert(path).second)
+                fail({ErrorCode::invalid_argument,
+                      file.path +
+                          ": is of the same inference as another buffer, whose "
+                          "summary is " +
+                          path + "; give --names qaic, which tells slices apart"});
+            else
+                done = p::write_run_summaries(one);
+        }
         if (done)
             good.push_back(file.path);
         else

@@ -175,8 +175,10 @@ std::string short_name(const std::string& name) {
 }
 
 void print_rows(const p::NodeTable& nodes, const RunMeasurement& m) {
-    std::printf("%.3f ms per inference, the median of %zu, on %s, float work in %s\n", nodes.ms,
-                nodes.inferences, m.backend.c_str(), m.compute_type.c_str());
+    const std::string each =
+        nodes.batch > 1 ? "run of " + std::to_string(nodes.batch) + " frames" : "inference";
+    std::printf("%.3f ms per %s, the median of %zu, on %s, float work in %s\n", nodes.ms,
+                each.c_str(), nodes.inferences, m.backend.c_str(), m.compute_type.c_str());
     for (size_t i = 0; i < std::min(nodes.rows.size(), most_lines); ++i) {
         const p::NodeRow& row = nodes.rows[i];
         std::printf("%10.3f ms %5.1f %%  %s%s%s\n", row.ms.value_or(0), row.percent.value_or(0),

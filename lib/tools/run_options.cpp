@@ -157,7 +157,7 @@ void add_profiling(CLI::App& app, ProfileOptions& p, Words& words) {
     app.add_flag("--profiling-overhead", p.overhead,
                  "measure what recording costs: runs with and without, in turn [at level 50]");
     app.add_option("--profiling-overhead-limit", p.overhead_limit,
-                   "budget in percent instead of 2; exit 3 if it is exceeded")
+                   "budget in percent instead of 2; exit 3 if the 95 % interval is above it")
         ->type_name("P")
         ->check(number_from(0));
 }

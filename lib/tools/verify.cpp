@@ -111,9 +111,11 @@ void add_options(CLI::App& app, CollectionOptions& o) {
         "does not reach the default limits either, a cosine of 0.99 is. Every step is a process\n"
         "with limits: a model that crashes, hangs or eats memory is a row of the table. "
         "Percentages\n"
-        "are over the models that ONNX Runtime runs. Exit status: 0 all of those agree, 6 not all; "
-        "1 fault of files or memory,\n"
-        "or no ONNX Runtime; 2 usage.");
+        "are over the models that ONNX Runtime runs. Exit status: 0 all of those agree, 6 not all, "
+        "or\n"
+        "there are none, or a model could not be read or ended without a sentence; 1 fault of "
+        "files "
+        "or\nmemory, or no ONNX Runtime; 2 usage.");
 }
 
 // Beside the other things that can be made again.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -101,19 +100,20 @@ std::string with_double_quotes(std::string text) {
 
 // As people copy it from a terminal or a script.
 std::string bare_line(const std::string& text) {
-    std::istringstream words(with_double_quotes(without(text, "\\\n")));
-    std::string line;
+    const std::string line = with_double_quotes(without(text, "\\\n"));
+    constexpr const char* blanks = " \t\n";
+    size_t begin = line.find_first_not_of(blanks);
     bool options = false;
-    for (std::string word; words >> word;) {
-        const bool first = line.empty();
-        if (first && (word == "gst-launch-1.0" || word.ends_with("/gst-launch-1.0"))) {
-            options = true;
-            continue;
-        }
-        if (first && options && word.starts_with('-')) continue;
-        line += (first ? "" : " ") + word;
+    // What stands before the pipeline; its own blanks may be within quotes.
+    while (begin != line.npos) {
+        const size_t end = std::min(line.find_first_of(blanks, begin), line.size());
+        const std::string_view word = std::string_view(line).substr(begin, end - begin);
+        const bool is_program = word == "gst-launch-1.0" || word.ends_with("/gst-launch-1.0");
+        if (!is_program && !(options && word.starts_with('-'))) break;
+        options = options || is_program;
+        begin = line.find_first_not_of(blanks, end);
     }
-    return line;
+    return begin == line.npos ? "" : line.substr(begin, line.find_last_not_of(blanks) + 1 - begin);
 }
 
 // What `step` leads to, breadth first.

@@ -62,6 +62,7 @@ Result<NodeTable> build_nodes(const BufferFile& file, const Descriptor& descript
     NodeTable table;
     const double all_ns = std::max(verdict->round_trip_ns, verdict->device_ns);
     table.ms = all_ns / 1e6;
+    table.batch = descriptor.batch;
     const auto add = [&](NodeRow row, double ns) {
         row.ms = ns / 1e6;
         if (all_ns > 0) row.percent = 100 * ns / all_ns;

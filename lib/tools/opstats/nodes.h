@@ -27,6 +27,7 @@ std::span<const Column<NodeRow>> node_columns();
 struct NodeTable {
     std::vector<NodeRow> rows;  // the longest first; their times add up to ms
     double ms = 0;              // from the call to the result
+    uint32_t batch = 1;         // frames of one call
     size_t inferences = 0;      // that were recorded, of which this is the median one
 };
 

@@ -205,6 +205,7 @@ void PageJson::add_nodes(const NodeTable& nodes) {
     json_.open('{');
     number("ms", nodes.ms, 3);
     json_.member("inferences", nodes.inferences);
+    json_.member("batch", nodes.batch);
     json_.close('}');
 }
 

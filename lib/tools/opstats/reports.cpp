@@ -42,6 +42,12 @@ std::string program_stem(const RunReports& reports, const BufferFile& buffer) {
 
 }  // namespace
 
+std::string run_summary_path(const RunReports& reports, const BufferFile& buffer) {
+    return program_stem(reports, buffer) + "-activation-" +
+           std::to_string(buffer.header().activation_index) + "-inf-" +
+           std::to_string(buffer.header().inference_index) + ".txt";
+}
+
 Result<void> write_run_summaries(const RunReports& reports) {
     for (const std::string& from : reports.buffers) {
         const auto buffer = BufferFile::open(from);
@@ -51,9 +57,7 @@ Result<void> write_run_summaries(const RunReports& reports) {
         auto summary = build_summary(*buffer, reports.descriptor, *verdict);
         if (!summary) return summary.error();
         summary->notes.push_back({"host", host_note(*buffer)});
-        const std::string path = program_stem(reports, *buffer) + "-activation-" +
-                                 std::to_string(buffer->header().activation_index) + "-inf-" +
-                                 std::to_string(buffer->header().inference_index) + ".txt";
+        const std::string path = run_summary_path(reports, *buffer);
         reports.announce(path);
         if (auto done = replace_file(path, text_of(*summary), Durability::none); !done) return done;
     }

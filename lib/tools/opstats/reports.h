@@ -21,6 +21,10 @@ struct RunReports {
     std::function<void(const std::string& path)> announce;
 };
 
+class BufferFile;
+
+// Where the summary of a buffer goes: the slices of an inference have the same path.
+std::string run_summary_path(const RunReports& reports, const BufferFile& buffer);
 // "aic-profiling-program-<P>-activation-<A>-inf-<I>.txt" of each buffer, with a note on the stages
 // of the job on the host. Errors: io; those of reading a buffer.
 Result<void> write_run_summaries(const RunReports& reports);

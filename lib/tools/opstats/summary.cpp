@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
+#include <set>
 #include <utility>
 
 #include "lib/base/text.h"
@@ -349,6 +350,9 @@ bool take_line(std::string_view line, SummaryText& s) {
 Result<SummaryText> parse_summary(std::string_view text, const std::string& name) {
     SummaryText summary;
     summary.has_waits = false;
+    constexpr std::string_view ends[] = {
+        "total batch ucycles:", "Device instance batch/s:", "Device instance inf/s:"};
+    std::set<std::string_view> seen;
     size_t number = 1;
     for (; !text.empty(); ++number) {
         const size_t end = std::min(text.find('\n'), text.size());
@@ -356,11 +360,22 @@ Result<SummaryText> parse_summary(std::string_view text, const std::string& name
             return Error{ErrorCode::invalid_argument, name + ": line " + std::to_string(number) +
                                                           " is none of a summary: '" +
                                                           printable(line, 80) + "'"};
+        for (const std::string_view closing : ends)
+            if (text.substr(0, end).find(closing) != text.npos) seen.insert(closing);
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     if (summary.cores.empty())
         return Error{ErrorCode::invalid_argument,
                      name + ": has no line 'core  ucycles  ...', which begins a summary"};
+    const bool is_whole = seen.size() == std::size(ends) &&
+                          std::ranges::none_of(summary.cores, [](const SummaryCore& core) {
+                              return core.threads.empty();
+                          });
+    if (!is_whole)
+        return Error{ErrorCode::invalid_argument,
+                     name +
+                         ": is cut off: a summary has threads of each core and ends with its "
+                         "total, batch/s and inf/s"};
     return summary;
 }
 

@@ -44,7 +44,8 @@ double part_of_range(const TensorData& a, const TensorData& b) {
 double rms_part_of_range(const TensorData& a, const TensorData& b) {
     const std::vector<double> x = numbers_of(a), y = numbers_of(b);
     double sum = 0;
-    for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+    for (size_t i = 0; i < x.size(); ++i)
+        if (x[i] != y[i]) sum += (x[i] - y[i]) * (x[i] - y[i]);
     return y.empty() ? 0 : std::sqrt(sum / static_cast<double>(y.size())) / range_of(y);
 }
 

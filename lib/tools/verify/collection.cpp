@@ -176,8 +176,14 @@ std::string ModelRow::reason() const {
 }
 
 bool Collection::all_good() const {
-    return std::ranges::all_of(
-        rows, [](const ModelRow& row) { return !row.reference_runs || row.is_good(); });
+    return is_compared() && std::ranges::all_of(rows, [](const ModelRow& row) {
+               return row.reference_runs ? row.is_good()
+                                         : row.compiled != ModelRow::Compiled::no || row.is_refused;
+           });
+}
+
+bool Collection::is_compared() const {
+    return std::ranges::any_of(rows, &ModelRow::reference_runs);
 }
 
 Result<Collection> verify_collection(const CollectionRequest& request) {
@@ -404,6 +410,8 @@ std::string summary_text(const Collection& collection) {
     if (kept != 0)
         text += std::to_string(kept) + (kept == 1 ? " row is" : " rows are") +
                 " of an earlier call; --again all makes them anew\n";
+    if (collection.is_complete && !collection.is_compared())
+        text += "nothing was compared: ONNX Runtime runs none of these models\n";
     if (!collection.is_complete) text += "interrupted: the same command goes on from here\n";
     return text;
 }

@@ -78,7 +78,9 @@ struct Collection {
     std::string folder, reference;  // "1.30.0"
     std::vector<ModelRow> rows;     // by name
     bool is_complete = false;       // false: interrupted
-    bool all_good() const;          // of those that ONNX Runtime runs
+    // Those that ONNX Runtime runs agree, some do, and none of the others ended without a sentence.
+    bool all_good() const;
+    bool is_compared() const;  // ONNX Runtime runs some
 };
 
 // Errors: not_found where there is no ONNX Runtime, folder or model; io.

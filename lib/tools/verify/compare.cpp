@@ -102,9 +102,19 @@ bool fits(const TensorData& data, DataType type, std::span<const uint32_t> shape
     return data.type == type && (is_scalar || std::ranges::equal(data.shape, shape));
 }
 
+namespace {
+
+// Masks are made of infinities, which have no length. Where both are the same they say nothing.
+bool are_same_and_endless(double a, double b) {
+    return (std::isnan(a) && std::isnan(b)) || (std::isinf(a) && a == b);
+}
+
+}  // namespace
+
 double cosine(std::span<const double> a, std::span<const double> b) {
     double ab = 0, aa = 0, bb = 0;
     for (size_t i = 0; i < a.size(); ++i) {
+        if (are_same_and_endless(a[i], b[i])) continue;
         ab += a[i] * b[i];
         aa += a[i] * a[i];
         bb += b[i] * b[i];
@@ -116,8 +126,11 @@ double cosine(std::span<const double> a, std::span<const double> b) {
 
 double length_ratio(std::span<const double> a, std::span<const double> b) {
     double aa = 0, bb = 0;
-    for (const double v : a) aa += v * v;
-    for (const double v : b) bb += v * v;
+    for (size_t i = 0; i < a.size(); ++i) {
+        if (are_same_and_endless(a[i], b[i])) continue;
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+    }
     if (aa == 0 && bb == 0) return 1;
     return std::sqrt(aa) / std::sqrt(bb);
 }
@@ -148,6 +161,16 @@ Tolerance tolerance_of(DataType type, const std::string& compute_type, std::opti
     return {Measure::cosine, limit.value_or(0.999), 1};
 }
 
+namespace {
+
+// Of a batch of one a file may leave the axis out.
+std::vector<int64_t> without_ones(std::vector<int64_t> shape) {
+    std::erase(shape, 1);
+    return shape;
+}
+
+}  // namespace
+
 Result<Comparison> compare(const TensorData& found, const TensorData& expected,
                            const Tolerance& tolerance, const std::string& what) {
     if (found.type != expected.type)
@@ -159,6 +182,10 @@ Result<Comparison> compare(const TensorData& found, const TensorData& expected,
                                                       std::to_string(expected.bytes.size()) +
                                                       " bytes are expected, the model gives " +
                                                       std::to_string(found.bytes.size())};
+    if (without_ones(found.shape) != without_ones(expected.shape))
+        return Error{ErrorCode::invalid_argument,
+                     what + ": is " + describe(expected.type, expected.shape) +
+                         ", the model gives " + describe(found.type, found.shape)};
     Comparison result;
     const std::vector<double> a = numbers_of(found), b = numbers_of(expected);
     if (!b.empty()) result.of_range = largest_difference(a, b) / range_of(b);

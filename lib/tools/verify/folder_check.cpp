@@ -50,7 +50,7 @@ Result<std::vector<ExpectedOutput>> read_expected(const FolderCheck& check,
             if (it == outputs->end())
                 return Error{ErrorCode::invalid_argument,
                              "ONNX Runtime gives no output '" + info.name + "'"};
-            TensorData data = in_bound(it->second, info.cpu.shape);
+            TensorData data = as_output(it->second, info);
             if (reference == reference_levels[0])
                 expected[i].plain = std::move(data);
             else if (reference == rounded_reference)

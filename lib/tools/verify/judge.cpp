@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <utility>
 
 #include "lib/compile/connect.h"
@@ -73,11 +74,18 @@ double excess_of(const Comparison& comparison, const Tolerance& tolerance) {
     return far / most;
 }
 
+// How far the ends of a box are apart because of their angles, which a half turn does not change.
+double turn(const auto& a, const auto& b) {
+    const double side = std::max(std::abs(b.x1 - b.x0), std::abs(b.y1 - b.y0));
+    return std::abs(std::remainder(double{a.angle} - b.angle, std::numbers::pi)) * side / 2;
+}
+
 // Largest difference of corners in pixels, as a part of what is allowed.
 double box_excess(const Candidate& a, const Candidate& b) {
     const double side = std::max(std::abs(b.x1 - b.x0), std::abs(b.y1 - b.y0));
-    const double most = std::max({std::abs(a.x0 - b.x0), std::abs(a.y0 - b.y0),
-                                  std::abs(a.x1 - b.x1), std::abs(a.y1 - b.y1)});
+    const double most =
+        std::max<double>({std::abs(a.x0 - b.x0), std::abs(a.y0 - b.y0), std::abs(a.x1 - b.x1),
+                          std::abs(a.y1 - b.y1), turn(a, b)});
     return std::max(most / std::max(0.05, side * 1e-3), std::abs(a.score - b.score) / 1e-4);
 }
 
@@ -86,7 +94,7 @@ bool same_detection(const Detection& a, const Detection& b) {
         return std::abs(x - y) <= 0.01 + 1e-5 * std::abs(y);
     };
     return a.class_id == b.class_id && std::abs(a.score - b.score) <= 1e-5 && near(a.x0, b.x0) &&
-           near(a.y0, b.y0) && near(a.x1, b.x1) && near(a.y1, b.y1);
+           near(a.y0, b.y0) && near(a.x1, b.x1) && near(a.y1, b.y1) && turn(a, b) <= 0.01;
 }
 
 // Detections of `a` that `b` does not have.

@@ -189,6 +189,8 @@ TensorData tensor_of(DataType type, const std::vector<uint32_t>& shape,
     return data;
 }
 
+namespace {
+
 TensorData in_bound(const TensorData& data, const std::vector<uint32_t>& bound) {
     const size_t rank = bound.size(), size = size_bytes(data.type);
     if (data.shape.size() != rank) return data;
@@ -215,6 +217,15 @@ TensorData in_bound(const TensorData& data, const std::vector<uint32_t>& bound) 
         std::memcpy(&result.bytes[place * size], &data.bytes[i++ * size], size);
     } while (advance(index, shape));
     return result;
+}
+
+}  // namespace
+
+TensorData as_output(const TensorData& data, const TensorInfo& output) {
+    const bool widened = output.cpu.data_type == DataType::bf16 && data.type == DataType::float32;
+    const std::vector<uint32_t> shape(data.shape.begin(), data.shape.end());
+    const TensorData& typed = widened ? tensor_of(DataType::bf16, shape, numbers_of(data)) : data;
+    return output.data_dependent ? in_bound(typed, output.cpu.shape) : typed;
 }
 
 namespace {
@@ -494,7 +505,8 @@ double iou_of(const Box& a, const Box& b) {
 // Turned boxes: corners in order, and what two of them share.
 using Polygon = std::vector<std::pair<double, double>>;
 
-Polygon polygon_of(const Detection& box) {
+template <typename Box>
+Polygon polygon_of(const Box& box) {
     const double x = (double{box.x0} + box.x1) / 2, y = (double{box.y0} + box.y1) / 2;
     const double w = (double{box.x1} - box.x0) / 2, h = (double{box.y1} - box.y0) / 2;
     const double c = std::cos(double{box.angle}), s = std::sin(double{box.angle});
@@ -538,6 +550,68 @@ Polygon cut(Polygon p, const Polygon& convex) {
     return p;
 }
 
+template <typename Box>
+double overlap_of(const Box& a, const Box& b) {
+    if (a.angle == 0 && b.angle == 0) return iou_of(a, b);
+    const Polygon first = polygon_of(a), second = polygon_of(b);
+    const double both = area_of(cut(first, second));
+    const double all = area_of(first) + area_of(second) - both;
+    return all > 0 ? both / all : 0;
+}
+
+// Of points seen along a direction: from the first to the last.
+double extent(const Polygon& points, double dx, double dy) {
+    double least = HUGE_VAL, most = -HUGE_VAL;
+    for (const auto& [x, y] : points) {
+        least = std::min(least, x * dx + y * dy);
+        most = std::max(most, x * dx + y * dy);
+    }
+    return most - least;
+}
+
+// A turned box in the frame, not cut: a part of it would be no rectangle. Of the two rectangles
+// around what it became that keep the direction of a side, the smaller one.
+std::optional<Detection> map_turned(const Candidate& box, const Frame& frame) {
+    const Affine& m = frame.to_frame;
+    Polygon corners = polygon_of(box);
+    for (auto& [x, y] : corners) {
+        const double u = x, v = y;
+        x = m.a * u + m.b * v + m.c, y = m.d * u + m.e * v + m.f;
+    }
+    struct Around {
+        double width, height, angle;
+    };
+    std::optional<Around> best;
+    for (const bool by_width : {true, false}) {
+        const auto &from = corners[by_width ? 0 : 1], &to = corners[by_width ? 1 : 2];
+        double dx = to.first - from.first, dy = to.second - from.second;
+        const double side = std::hypot(dx, dy);
+        if (!(side > 0)) return std::nullopt;
+        dx /= side, dy /= side;
+        if (!by_width) {  // from the direction of the height to that of the width
+            std::swap(dx, dy);
+            dy = -dy;
+            const double forward = (corners[1].first - corners[0].first) * dx +
+                                   (corners[1].second - corners[0].second) * dy;
+            if (forward < 0) dx = -dx, dy = -dy;
+        }
+        const Around a{extent(corners, dx, dy), extent(corners, -dy, dx), std::atan2(dy, dx)};
+        if (!best || a.width * a.height < best->width * best->height) best = a;
+    }
+    const double x = (corners[0].first + corners[2].first) / 2,
+                 y = (corners[0].second + corners[2].second) / 2;
+    Detection d{static_cast<float>(x - best->width / 2),
+                static_cast<float>(y - best->height / 2),
+                static_cast<float>(x + best->width / 2),
+                static_cast<float>(y + best->height / 2),
+                box.score,
+                box.class_id};
+    d.angle = static_cast<float>(best->angle);
+    const double w = frame.width, h = frame.height;
+    if (!(area_of(cut(polygon_of(d), {{0, 0}, {w, 0}, {w, h}, {0, h}})) > 0)) return std::nullopt;
+    return d;
+}
+
 }  // namespace
 
 std::optional<Candidates> plain_candidates(std::string_view family, const HeadRequest& request,
@@ -550,14 +624,10 @@ std::optional<Candidates> plain_candidates(std::string_view family, const HeadRe
 }
 
 double plain_iou(const Candidate& a, const Candidate& b) {
-    return iou_of(a, b);
+    return overlap_of(a, b);
 }
 double plain_iou(const Detection& a, const Detection& b) {
-    if (a.angle == 0 && b.angle == 0) return iou_of(a, b);
-    const Polygon first = polygon_of(a), second = polygon_of(b);
-    const double both = area_of(cut(first, second));
-    const double all = area_of(first) + area_of(second) - both;
-    return all > 0 ? both / all : 0;
+    return overlap_of(a, b);
 }
 
 std::vector<Candidate> plain_means(std::vector<Candidate> boxes, double iou) {
@@ -590,6 +660,7 @@ std::vector<Candidate> plain_means(std::vector<Candidate> boxes, double iou) {
 }
 
 std::optional<Detection> plain_map(const Candidate& box, const Frame& frame) {
+    if (box.angle != 0) return map_turned(box, frame);
     const Affine& m = frame.to_frame;
     double x0 = HUGE_VAL, y0 = HUGE_VAL, x1 = -HUGE_VAL, y1 = -HUGE_VAL;
     for (const double u : {box.x0, box.x1})

@@ -28,10 +28,11 @@ Result<TensorData> reference_values(const TensorView& view, const TensorView& cp
 TensorData tensor_of(DataType type, const std::vector<uint32_t>& shape,
                      const std::vector<double>& numbers);
 
-// A tensor as the leading corner of a larger one, whose other elements are 0, those of signed
-// integers -1: how an output of a data-dependent shape lies in its bound. The tensor itself where
-// it does not fit.
-TensorData in_bound(const TensorData& data, const std::vector<uint32_t>& bound);
+// A tensor as `output` has it, to be compared with it. Of a data-dependent shape: as the leading
+// corner of its bound, whose other elements are 0, those of signed integers -1. Floats as bf16
+// where that is its type, which files of NumPy do not have. The tensor itself where it does not
+// fit.
+TensorData as_output(const TensorData& data, const TensorInfo& output);
 
 // Pre-processing in double precision, pixel by pixel, from the documented formulas
 // (vartml/preprocess.h): the reference for the fused kernels.
@@ -65,13 +66,14 @@ std::optional<vision::Candidates> plain_candidates(std::string_view family,
                                                    const std::vector<TensorData>& values,
                                                    float threshold);
 
+// Of turned boxes by their polygons.
 double plain_iou(const vision::Candidate& a, const vision::Candidate& b);
-double plain_iou(const Detection& a, const Detection& b);  // turned ones by their polygons
+double plain_iou(const Detection& a, const Detection& b);
 
 // Boxes, best first, as the weighted means of those of a class that overlap the best.
 std::vector<vision::Candidate> plain_means(std::vector<vision::Candidate> boxes, double iou);
 
-// The box in frame pixels, cut to the frame; nothing where it lies outside.
+// The box in frame pixels, cut to the frame unless it is turned; nothing where it lies outside.
 std::optional<Detection> plain_map(const vision::Candidate& box, const Frame& frame);
 
 }  // namespace vartml::verify

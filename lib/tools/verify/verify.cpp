@@ -203,7 +203,7 @@ Result<std::vector<TensorData>> Verification::expect(const Sample& sample, const
                 return Error{ErrorCode::invalid_argument,
                              request_.model + ": has no output '" + info.name + "' as " +
                                  report_.compiled + " has; it is compiled of another model"};
-            expected.push_back(in_bound(it->second, info.cpu.shape));
+            expected.push_back(as_output(it->second, info));
         }
         return expected;
     }
@@ -214,7 +214,7 @@ Result<std::vector<TensorData>> Verification::expect(const Sample& sample, const
                      sample.name + ": has " + std::to_string(sample.expected.size()) +
                          " outputs, the model " + std::to_string(session_.outputs().size())};
     for (size_t i = 0; i < sample.expected.size(); ++i)
-        expected.push_back(in_bound(sample.expected[i], session_.outputs()[i].cpu.shape));
+        expected.push_back(as_output(sample.expected[i], session_.outputs()[i]));
     return expected;
 }
 
@@ -316,7 +316,7 @@ Result<void> Verification::add_references(std::vector<ExpectedOutput>& all, cons
     const auto take = [&](const Outputs& outputs, std::vector<TensorData> ExpectedOutput::* to) {
         for (size_t i = 0; i < all.size(); ++i)
             if (const auto it = outputs.find(session_.outputs()[i].name); it != outputs.end())
-                (all[i].*to).push_back(in_bound(it->second, session_.outputs()[i].cpu.shape));
+                (all[i].*to).push_back(as_output(it->second, session_.outputs()[i]));
     };
     for (const char* level : reference_levels) {
         if (level == reference_levels[0]) continue;

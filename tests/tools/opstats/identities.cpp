@@ -191,6 +191,18 @@ TEST(Summary, ALineThatIsNoneOfASummaryIsNamedWithItsNumber) {
     EXPECT_FALSE(parse_summary("", "s.txt"));
 }
 
+TEST(Summary, ThatIsCutOffIsNone) {
+    const std::string whole =
+        test::slurp(std::string(std::getenv("VARTML_GOLDEN")) + "/small_summary.txt");
+    ASSERT_TRUE(parse_summary(whole, "s.txt"));
+    const size_t last = whole.find("Device instance inf/s:");
+    ASSERT_NE(last, whole.npos);
+    for (size_t end = 0; end < last; end = whole.find('\n', end) + 1) {
+        const auto r = parse_summary(std::string_view(whole).substr(0, end), "s.txt");
+        ASSERT_FALSE(r) << end;
+    }
+}
+
 TEST(Summary, WhatWasNotCapturedComesBack) {
     const std::string text =
         "\ncore  ucycles  ucycles(%)     pcycles  pcycles(%)  count      out KB  ucycles/KB  "

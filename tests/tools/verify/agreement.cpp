@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lib/tools/verify/reference.h"
 
 namespace vartml::verify {
@@ -11,6 +13,31 @@ namespace {
 
 TensorData numbers(const std::vector<double>& values) {
     return tensor_of(DataType::float32, {1, static_cast<uint32_t>(values.size())}, values);
+}
+
+// As a mask leaves them.
+TEST(Agreement, OfTheSameInfinitiesIsThatOfTheOthers) {
+    const double inf = HUGE_VAL, nan = NAN;
+    struct Row {
+        std::vector<double> found, expected;
+        bool is_good;
+    };
+    const Row rows[] = {
+        {{1, -inf, 2}, {1, -inf, 2}, true},   {{1, nan, 2}, {1, nan, 2}, true},
+        {{-inf, -inf}, {-inf, -inf}, true},   {{1, -inf, 2}, {2, -inf, -1}, false},
+        {{1, -inf, 2}, {1, inf, 2}, false},   {{1, -inf, 2}, {1, -1e30, 2}, false},
+        {{1, -1e30, 2}, {1, -inf, 2}, false}, {{1, nan, 2}, {1, 0, 2}, false},
+    };
+    for (const Row& row : rows) {
+        const auto at = &row - rows;
+        const TensorData found = numbers(row.found), expected = numbers(row.expected);
+        for (const Rule rule : {Rule::f32, Rule::standard})
+            EXPECT_EQ(judge_agreement(found, {expected, {expected}, {}}, rule).is_good, row.is_good)
+                << at;
+        const auto compared = compare(found, expected, {Measure::cosine, 0.999, 1}, "out");
+        ASSERT_TRUE(compared);
+        EXPECT_EQ(compared->is_good, row.is_good) << at << compared->text;
+    }
 }
 
 TEST(Agreement, IsUndecidedWhereTheReferenceIsFarFromItself) {

@@ -335,10 +335,9 @@ private:
             const TensorInfo& info = session.outputs()[i];
             const auto from = right->find(info.name), beside = ideal->find(info.name);
             if (from == right->end() || beside == ideal->end()) continue;
-            const TensorData expected = in_bound(from->second, info.cpu.shape);
+            const TensorData expected = as_output(from->second, info);
             const TensorData found{info.cpu.data_type, expected.shape, (*ours)[i]};
-            const auto row =
-                row_of(info.name, found, in_bound(beside->second, info.cpu.shape), expected);
+            const auto row = row_of(info.name, found, as_output(beside->second, info), expected);
             if (!row) continue;
             const auto at = std::ranges::find(rows, info.name, &Row::output);
             at == rows.end() ? rows.push_back(*row) : at->add(*row);

@@ -4,11 +4,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <random>
+#include <stdexcept>
 
 #include "lib/base/convert.h"
 #include "lib/tools/verify/judge.h"
 #include "lib/tools/verify/reference.h"
 #include "lib/tools/verify/report.h"
+#include "lib/vision/suppress.h"
 
 namespace vartml::verify {
 namespace {
@@ -115,9 +118,26 @@ TEST(ReferenceTensor, RoundsToTheTypeAsked) {
 
 TEST(ReferenceTensor, LiesInTheCornerOfItsBound) {
     const TensorData data = tensor_of(DataType::int32, {1, 2}, {5, 6});
-    EXPECT_EQ(numbers_of(in_bound(data, {2, 3})), (std::vector<double>{5, 6, -1, -1, -1, -1}));
-    EXPECT_EQ(numbers_of(in_bound(data, {1, 2})), (std::vector<double>{5, 6}));
-    EXPECT_EQ(in_bound(data, {1, 1}).shape, data.shape);  // does not fit: left alone
+    const auto output = [](std::vector<uint32_t> shape, bool data_dependent) {
+        TensorInfo info;
+        info.cpu = make_view(DataType::int32, Layout::GENERIC, std::move(shape), {0, 1});
+        info.data_dependent = data_dependent;
+        return info;
+    };
+    EXPECT_EQ(numbers_of(as_output(data, output({2, 3}, true))),
+              (std::vector<double>{5, 6, -1, -1, -1, -1}));
+    EXPECT_EQ(numbers_of(as_output(data, output({1, 2}, true))), (std::vector<double>{5, 6}));
+    EXPECT_EQ(as_output(data, output({1, 1}, true)).shape, data.shape);  // does not fit: left alone
+    EXPECT_EQ(as_output(data, output({2, 3}, false)).shape, data.shape);  // is another tensor
+}
+
+TEST(ReferenceTensor, OfFloatsIsBf16WhereTheOutputIs) {
+    TensorInfo output;
+    output.cpu = make_view(DataType::bf16, Layout::GENERIC, {1, 2}, {0, 1});
+    const TensorData floats = tensor_of(DataType::float32, {1, 2}, {0.5, -3});
+    const TensorData found = as_output(floats, output);
+    EXPECT_EQ(found.type, DataType::bf16);
+    EXPECT_EQ(numbers_of(found), numbers_of(floats));
 }
 
 // As of models that were exported for a picture instead of a batch.
@@ -302,6 +322,70 @@ TEST(ReferenceDecode, OverlapsTurnedBoxesByTheirPolygons) {
     turned.x0 += 100;
     turned.x1 += 100;
     EXPECT_EQ(plain_iou(square, turned), 0);
+}
+
+// However the picture was fitted to the model: what is compared with the decoder's own is right.
+TEST(ReferenceDecode, BringsTurnedBoxesToTheFrameAsTheDecoderDoes) {
+    std::mt19937 random(3);
+    const auto between = [&](float low, float high) {
+        return std::uniform_real_distribution<float>(low, high)(random);
+    };
+    size_t seen = 0;
+    for (int i = 0; i < 2000; ++i) {
+        const float x = between(-20, 340), y = between(-20, 340);
+        vision::Candidate box{x, y, x + between(1, 90), y + between(1, 90), 0.5F, 1, 0};
+        box.angle = between(-3.2F, 3.2F);
+        const double sx = between(0.5F, 3), sy = i % 2 ? sx : double{between(0.5F, 3)};
+        const double mirrored = i % 3 ? 1 : -1;
+        const Frame frame{640, 480, {mirrored * sx, 0, between(0, 90), 0, sy, between(-90, 0)}};
+        Detection want;
+        const bool there = vision::map_turned(box, frame.to_frame, frame.width, frame.height, want);
+        const auto got = plain_map(box, frame);
+        ASSERT_EQ(got.has_value(), there) << i;
+        if (!there) continue;
+        ++seen;
+        EXPECT_GT(plain_iou(*got, want), 0.999) << i;
+        EXPECT_NEAR(std::remainder(got->angle - want.angle, 6.2831853F), 0, 1e-4) << i;
+    }
+    EXPECT_GT(seen, 500u);
+}
+
+TEST(Effect, OfTurnedBoxesIsGoodWhereTheirAnglesAreRight) {
+    // Three 64x64 boxes: x, y, w, h, the score, the angle; two side by side that do not overlap.
+    std::vector<double> numbers(size_t{6} * 84);
+    const double boxes[][6] = {{20, 30, 40, 8, 0.9, 1.5707963},
+                               {30, 30, 40, 8, 0.8, 1.5707963},
+                               {45, 20, 20, 10, 0.7, 0.3}};
+    for (size_t b = 0; b < std::size(boxes); ++b)
+        for (size_t row = 0; row < 6; ++row) numbers[row * 84 + b * 9] = boxes[b][row];
+    ModelInfo info;
+    info.num_classes = 1;
+    TensorInfo output;
+    output.name = "out";
+    output.cpu = make_view(DataType::float32, Layout::NHW, {1, 6, 84});
+    const Frame frame{64, 64, {}};
+    const auto effect_of = [&](double turn) {
+        std::vector<double> changed = numbers;
+        for (size_t b = 0; b < std::size(boxes); ++b) changed[5 * 84 + b * 9] += turn;
+        const std::vector<TensorData> expected = {
+            tensor_of(DataType::float32, output.cpu.shape, numbers)};
+        const std::vector<TensorData> found = {
+            tensor_of(DataType::float32, output.cpu.shape, changed)};
+        auto path = DecodePath::create(info, {output}, 64, 64, "yolo-v8-obb");
+        if (!path) throw std::runtime_error(path.error().message);
+        const auto decoded = path->decode(cpu_tensors({output}, found), frame);
+        const auto candidates = path->reference_candidates(expected, frame);
+        if (!decoded || !candidates) throw std::runtime_error("is not decoded");
+        const auto own = path->candidates(cpu_tensors({output}, found), frame);
+        EXPECT_EQ(judge_candidates(*own, *candidates, 0.5F).is_good, turn == 0);
+        EXPECT_EQ(judge_selection(*decoded, *candidates, *path, frame).is_good, turn == 0);
+        Effect effect;
+        add_effect(effect, *decoded, path->reference_select(*candidates, frame), 0.5F, "ships.jpg");
+        return effect;
+    };
+    EXPECT_TRUE(effect_of(0).is_good());
+    EXPECT_EQ(effect_of(0).found, 3u);
+    EXPECT_FALSE(effect_of(0.5).is_good());
 }
 
 TEST(Judge, SaysThatNothingWasComparedWhereThereIsNoCandidate) {

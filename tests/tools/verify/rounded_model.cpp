@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "lib/compile/onnx/rounded.h"
 #include "lib/tools/verify/onnxruntime.h"
@@ -43,6 +45,30 @@ TEST_P(RoundedModel, RoundsInputConstantAndResult) {
     ASSERT_EQ(y.size(), std::size(x));
     for (size_t i = 0; i < y.size(); ++i)
         EXPECT_EQ(y[i], static_cast<double>(bf16_of(bf16_of(x[i]) * bf16_of(w)))) << x[i];
+}
+
+// A mask of infinities, or of the least number.
+TEST_P(RoundedModel, LeavesWhatHasNoEndAsItIs) {
+    const auto onnxruntime = OnnxRuntime::find();
+    if (!onnxruntime) GTEST_SKIP() << onnxruntime.error().message;
+    constexpr float least = std::numeric_limits<float>::lowest(), inf = HUGE_VALF;
+    constexpr float x[] = {1.003F, 1.003F, 1.003F, 1.003F};
+    test::TinyOnnx model(GetParam());
+    model.input("x", {4}).floats("w", {4}, {-inf, least, inf, 1});
+    model.node("Add", {"x", "w"}, {"y"}).output("y", {4});
+    const test::TempDir folder;
+    model.save(folder / "whole.onnx");
+    const auto written = onnx::write_rounded(folder / "whole.onnx", folder / "model.onnx");
+    ASSERT_TRUE(written) << written.error().message;
+    TensorData in{DataType::float32, {4}, std::vector<std::byte>(sizeof x)};
+    std::memcpy(in.bytes.data(), x, sizeof x);
+    const auto out = onnxruntime->run(folder / "model.onnx", {{"x", in}});
+    ASSERT_TRUE(out) << out.error().message;
+    const std::vector<double> y = numbers_of(out->at("y"));
+    EXPECT_EQ(y[0], -HUGE_VAL);
+    EXPECT_LE(y[1], -3e38);
+    EXPECT_EQ(y[2], HUGE_VAL);
+    EXPECT_EQ(y[3], static_cast<double>(bf16_of(bf16_of(x[3]) + 1)));
 }
 
 // ONNX's inference ends there, and so did the rounding.

@@ -56,6 +56,7 @@ public:
         if (::pipe2(in, O_CLOEXEC) != 0) ::_exit(1);
         child_ = ::fork();
         if (child_ == 0) become_program(in[0]);
+        if (child_ > 0) ::setpgid(child_, child_);  // as it does itself: whoever comes first
         ::close(in[0]);
         ::close(output_);
         if (child_ < 0) ::_exit(1);
@@ -131,6 +132,7 @@ private:
 
     [[noreturn]] void end_by_force(const char* why) {
         ::kill(-child_, SIGKILL);
+        ::kill(child_, SIGKILL);
         int status = 0;
         ::waitpid(child_, &status, 0);
         end(status, why);
@@ -214,13 +216,18 @@ Result<Guard> Guard::start(const GuardSettings& settings) {
         ::mmap(nullptr, sizeof(Account), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return Error{ErrorCode::io, "no memory for camera " + settings.camera};
     std::unique_ptr<Account, Unmap> account(new (page) Account);
-    int in[2], out[2];
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    const auto refused = [&](const std::string& why) {
+        for (const int fd : {in[0], in[1], out[0], out[1]})
+            if (fd >= 0) ::close(fd);
+        return Error{ErrorCode::io, why};
+    };
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0)
-        return Error{ErrorCode::io, "no pipe for camera " + settings.camera};
+        return refused("no pipe for camera " + settings.camera);
     const pid_t pid = ::fork();
     if (pid < 0)
-        return Error{ErrorCode::io, "no process for camera " + settings.camera +
-                                        "; see the limit of processes, or lower --capacity"};
+        return refused("no process for camera " + settings.camera +
+                       "; see the limit of processes, or lower --capacity");
     if (pid == 0) {
         // Other cameras' pipes must not stay open here: their guards wait for their end.
         const int commands = ::fcntl(in[0], F_DUPFD, 0), output = ::fcntl(out[1], F_DUPFD, 0);

@@ -11,6 +11,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -379,8 +380,17 @@ Result<void> Store::read_all(const std::string& bucket, const std::string& subje
     return {};
 }
 
+// Those of a cluster that the broker told of count, too: others may see them.
 bool Store::all_refuse() const {
-    const auto servers = split(settings_.servers);
+    auto servers = split(settings_.servers);
+    char** known = nullptr;
+    int count = 0;
+    if (natsConnection_GetServers(connection_, &known, &count) != NATS_OK) return false;
+    for (int i = 0; i < count; ++i) {
+        servers.emplace_back(known[i]);
+        std::free(known[i]);
+    }
+    std::free(known);
     return std::ranges::all_of(servers, refuses);
 }
 

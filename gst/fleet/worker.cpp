@@ -363,6 +363,7 @@ bool Worker::take(const std::string& camera, const Watch::Seen& entry, uint64_t 
     if (!guard) {
         complain(guard.error());
         release(camera, *lease);
+        avoided_[camera] = {entry.revision, 0, boot_ms() + avoid_ms};
         return false;
     }
     ++taken_;

@@ -141,7 +141,10 @@ std::optional<int64_t> reference_time(GstBuffer* buffer) {
         const GstStructure* s = gst_caps_get_structure(reference->reference, 0);
         const auto time = static_cast<int64_t>(reference->timestamp);
         if (gst_structure_has_name(s, "timestamp/x-unix")) return time;
-        if (gst_structure_has_name(s, "timestamp/x-ntp")) return time - unix_after_ntp;
+        if (!gst_structure_has_name(s, "timestamp/x-ntp")) continue;
+        // given, RFC 4330, 3: seconds whose highest bit is not set are of the era from 2036 on.
+        constexpr int64_t half_era = (int64_t{1} << 31) * GST_SECOND;
+        return time + (time < half_era ? 2 * half_era : 0) - unix_after_ntp;
     }
     return std::nullopt;
 }

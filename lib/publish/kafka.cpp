@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "lib/publish/broker.h"
 
@@ -40,12 +41,13 @@ public:
         return {.fd = wake_, .read = true, .timeout_ms = connected_ ? housekeeping_ms : looking_ms};
     }
     size_t take_delivered() override;
+    std::vector<size_t> take_lost() override { return std::exchange(lost_lines_, {}); }
     void disconnect() override;
 
 private:
     struct OnItsWay {
-        bool delivered = false;
-        PublishLine line;  // without text, but for one that cannot be sent
+        bool delivered = false, lost = false;  // lost: by nobody, for good
+        PublishLine line;                      // without text, but for one that cannot be sent
     };
     void failed(rd_kafka_resp_err_t code, const char* reason);
     void reported(const rd_kafka_message_t& message);
@@ -54,6 +56,7 @@ private:
     std::unique_ptr<rd_kafka_t, DestroyProducer> producer_;
     int wake_ = -1;
     std::deque<OnItsWay> on_their_way_;
+    std::vector<size_t> lost_lines_;  // of what was delivered last
     bool connected_ = false;
     std::string reason_;            // of what happened to a broker last
     std::optional<Error> failure_;  // that ends the connection
@@ -75,7 +78,7 @@ void KafkaSink::reported(const rd_kafka_message_t& message) {
         entry.line.text.resize(message.len + 1);
         log_lost(options_, entry.line, rd_kafka_topic_name(message.rkt),
                  rd_kafka_err2str(message.err));
-        entry.delivered = true;
+        entry.delivered = entry.lost = true;
     } else if (!failure_) {
         failure_ = broker_error(options_, rd_kafka_err2str(message.err));
     }
@@ -155,7 +158,7 @@ Result<bool> KafkaSink::send(const PublishLine& line) {
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
     if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
         log_lost(options_, line, topic, rd_kafka_err2str(code));
-        entry.delivered = true;
+        entry.delivered = entry.lost = true;
         return true;
     }
     on_their_way_.pop_back();
@@ -165,8 +168,11 @@ Result<bool> KafkaSink::send(const PublishLine& line) {
 
 size_t KafkaSink::take_delivered() {
     size_t count = 0;
-    for (; !on_their_way_.empty() && on_their_way_.front().delivered; ++count)
+    lost_lines_.clear();
+    for (; !on_their_way_.empty() && on_their_way_.front().delivered; ++count) {
+        if (on_their_way_.front().lost) lost_lines_.push_back(count);
         on_their_way_.pop_front();
+    }
     return count;
 }
 

@@ -2,6 +2,7 @@
 // The sink over libmosquitto, driven by the publisher's thread alone: the library starts none, and
 // calls back only while we call it.
 #include <mosquitto.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <deque>
 #include <iterator>
 #include <mutex>
+#include <utility>
 
 #include "lib/publish/broker.h"
 
@@ -43,16 +45,18 @@ public:
     Result<void> work() override;
     Wait wait() const override;
     size_t take_delivered() override;
+    std::vector<size_t> take_lost() override { return std::exchange(lost_lines_, {}); }
     void disconnect() override;
 
 private:
     struct OnItsWay {
         int mid = 0;
-        bool delivered = false;
+        bool delivered = false, lost = false;  // lost: by nobody, for good
     };
     Result<void> set_up_client();
     Result<void> begin(unsigned way);
     bool begin_otherwise();
+    int loop();
     bool is_answered() const;
     Error failure(int code) const;
     size_t window() const { return options_.qos == 2 ? window_of_qos2 : most_window; }
@@ -62,6 +66,7 @@ private:
     BrokerOptions options_;
     std::unique_ptr<mosquitto, Destroy> client_;
     std::deque<OnItsWay> on_their_way_;
+    std::vector<size_t> lost_lines_;   // of what was delivered last
     unsigned way_ = 0, last_way_ = 0;  // index in `ways`: now; that led to the broker last
     unsigned tried_ = 0;               // a bit for each since connect()
     std::chrono::steady_clock::time_point begun_{};
@@ -154,8 +159,26 @@ bool MqttSink::is_answered() const {
                        &size) == 0;
 }
 
+// mosquitto_loop() would do the same by select(), which takes no descriptors from 1024 on.
+int MqttSink::loop() {
+    mosquitto* const client = client_.get();
+    pollfd ready{mosquitto_socket(client), POLLIN, 0};
+    if (ready.fd < 0) return MOSQ_ERR_NO_CONN;
+    if (mosquitto_want_write(client)) ready.events |= POLLOUT;
+    if (::poll(&ready, 1, 0) < 0) return errno == EINTR ? MOSQ_ERR_SUCCESS : MOSQ_ERR_ERRNO;
+    int code = MOSQ_ERR_SUCCESS;
+    // A connection that failed is told by writing; what came with it is read first.
+    const bool begins = ready.events & POLLOUT && !connected_;
+    if (ready.revents & POLLIN || (ready.revents & (POLLERR | POLLHUP) && !begins))
+        code = mosquitto_loop_read(client, 1);
+    if (code == MOSQ_ERR_SUCCESS && ready.events & POLLOUT &&
+        ready.revents & (POLLOUT | POLLERR | POLLHUP))
+        code = mosquitto_loop_write(client, 1);
+    return code == MOSQ_ERR_SUCCESS ? mosquitto_loop_misc(client) : code;
+}
+
 Result<void> MqttSink::work() {
-    const int code = mosquitto_loop(client_.get(), 0, 1);
+    const int code = loop();
     if (refused_) {
         return broker_error(
             options_, std::string("refused the connection: ") + mosquitto_connack_string(refused_));
@@ -190,7 +213,7 @@ Result<bool> MqttSink::send(const PublishLine& line) {
     if (code == MOSQ_ERR_PAYLOAD_SIZE || code == MOSQ_ERR_OVERSIZE_PACKET ||
         code == MOSQ_ERR_MALFORMED_UTF8 || code == MOSQ_ERR_INVAL) {
         log_lost(options_, line, topic, mosquitto_strerror(code));
-        entry.delivered = true;
+        entry.delivered = entry.lost = true;
         return true;
     }
     on_their_way_.pop_back();
@@ -199,8 +222,11 @@ Result<bool> MqttSink::send(const PublishLine& line) {
 
 size_t MqttSink::take_delivered() {
     size_t count = 0;
-    for (; !on_their_way_.empty() && on_their_way_.front().delivered; ++count)
+    lost_lines_.clear();
+    for (; !on_their_way_.empty() && on_their_way_.front().delivered; ++count) {
+        if (on_their_way_.front().lost) lost_lines_.push_back(count);
         on_their_way_.pop_front();
+    }
     return count;
 }
 

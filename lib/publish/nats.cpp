@@ -157,11 +157,12 @@ public:
             .fd = inbox_ ? inbox_->wake.get() : -1, .read = true, .timeout_ms = housekeeping_ms};
     }
     size_t take_delivered() override;
+    std::vector<size_t> take_lost() override { return std::exchange(lost_lines_, {}); }
     void disconnect() override;
 
 private:
     struct OnItsWay {
-        bool delivered = false;
+        bool delivered = false, lost = false;  // lost: by nobody, for good
         Clock::time_point sent;
         PublishLine line;  // without text
         size_t bytes = 0;
@@ -183,8 +184,9 @@ private:
     SubscriptionPtr subscription_;  // ends first
     std::string reply_;
     std::deque<OnItsWay> on_their_way_;
-    uint64_t first_number_ = 0;     // of the oldest on its way
-    bool stream_is_known_ = false;  // it took our last record
+    std::vector<size_t> lost_lines_;  // of what was delivered last
+    uint64_t first_number_ = 0;       // of the oldest on its way
+    bool stream_is_known_ = false;    // it took our last record
 };
 
 Error NatsSink::failure(natsStatus status) const {
@@ -324,21 +326,33 @@ Result<void> NatsSink::read(const Answer& answer) {
                                           "another topic");
     }
     const auto json = nlohmann::json::parse(answer.text, nullptr, false);
-    if (!json.is_object()) return broker_error(options_, "answered with what is no JSON object");
+    if (!json.is_object()) return {};
+    // Whoever hears the record may answer it: what stored it says where, or that it did not.
+    const auto member = [](const nlohmann::json& of, const char* name, auto is) {
+        const auto found = of.is_object() ? of.find(name) : of.end();
+        return found != of.end() && ((*found).*is)();
+    };
+    using Json = nlohmann::json;
     const auto error = json.find("error");
     if (error == json.end()) {
+        if (!member(json, "stream", &Json::is_string) ||
+            !member(json, "seq", &Json::is_number_integer))
+            return {};
         entry.delivered = true;
         stream_is_known_ = true;
         return {};
     }
-    const std::string why = error->is_object() ? error->value("description", "") : error->dump();
-    if (error->is_object() && error->value("err_code", 0) == too_large) {
+    if (!member(*error, "err_code", &Json::is_number_integer)) return {};
+    const std::string why = member(*error, "description", &Json::is_string)
+                                ? (*error)["description"].get<std::string>()
+                                : error->dump();
+    if ((*error)["err_code"].get<int64_t>() == too_large) {
         entry.line.text.resize(entry.bytes);
         log_lost(
             options_, entry.line,
             broker_topic(BrokerKind::nats, options_.topic, entry.line.stream, entry.line.model),
             why);
-        entry.delivered = true;
+        entry.delivered = entry.lost = true;
         return {};
     }
     return broker_error(options_, "does not store a record: " + why);
@@ -403,7 +417,7 @@ Result<bool> NatsSink::send(const PublishLine& line) {
                      " bytes at most (max_payload)");
     if (status != NATS_OK && !never) return failure(status);
     OnItsWay& entry = on_their_way_.emplace_back();
-    entry.delivered = never;
+    entry.delivered = entry.lost = never;
     entry.sent = Clock::now();
     entry.bytes = line.text.size();
     entry.line.stream = line.stream;
@@ -413,8 +427,11 @@ Result<bool> NatsSink::send(const PublishLine& line) {
 
 size_t NatsSink::take_delivered() {
     size_t count = 0;
-    for (; !on_their_way_.empty() && on_their_way_.front().delivered; ++count)
+    lost_lines_.clear();
+    for (; !on_their_way_.empty() && on_their_way_.front().delivered; ++count) {
+        if (on_their_way_.front().lost) lost_lines_.push_back(count);
         on_their_way_.pop_front();
+    }
     first_number_ += count;
     return count;
 }

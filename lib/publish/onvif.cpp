@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records as ONVIF's metadata stream, on their way to a sink of any kind.
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -55,12 +55,10 @@ void append_attribute(std::string& xml, const char* name, std::string_view value
 }
 
 void append_attribute(std::string& xml, const char* name, double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6f", value);
-    // The point, whatever the locale.
-    for (char& c : text)
-        if (c == ',') c = '.';
-    append_attribute(xml, name, std::string_view(text));
+    char text[400];  // the largest double has 309 digits
+    const auto end =
+        std::to_chars(std::begin(text), std::end(text), value, std::chars_format::fixed, 6);
+    append_attribute(xml, name, std::string_view(text, end.ptr));
 }
 
 std::string text_of(const json& object, const char* member) {
@@ -204,6 +202,7 @@ public:
     Result<void> work() override { return sink_->work(); }
     Wait wait() const override { return sink_->wait(); }
     size_t take_delivered() override { return sink_->take_delivered(); }
+    std::vector<size_t> take_lost() override { return sink_->take_lost(); }
     void disconnect() override { sink_->disconnect(); }
     bool reconnects() const override { return sink_->reconnects(); }
     bool disk_full() const override { return sink_->disk_full(); }

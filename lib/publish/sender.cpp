@@ -14,6 +14,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// ours: after which a part of the spool that could not be read is tried again
+constexpr std::chrono::seconds spool_patience{1};
+constexpr unsigned most_spool_failures = 30;  // ours: then it is lost
+// ours: when a record is taken for what ends connections
+constexpr size_t large_bytes = 64 << 10;
+constexpr unsigned most_connections = 5;
 // ours: records that move between two looks at the orders
 constexpr int batch = 64;
 
@@ -68,6 +74,7 @@ void Sender::try_connect() {
 
 void Sender::set_up() {
     link_ = Link::up;
+    has_delivered_ = false;
     delay_ms_ = sink_->backoff.first_ms;
     queue_->count([&](PublishCounts& c) {
         c.connected = true;
@@ -80,6 +87,7 @@ void Sender::set_up() {
 void Sender::lose(const Error& reason) {
     collect_delivered();
     const bool disk_full = sink_->disk_full();
+    note_obstacle();
     withdraw();
     if (!sink_->reconnects()) {
         if (events_.failed) events_.failed(reason, disk_full);
@@ -134,18 +142,32 @@ uint64_t Sender::in_memory() const {
 }
 
 void Sender::collect_delivered() {
-    uint64_t sent = 0, replayed = 0;
-    for (size_t n = sink_->take_delivered(); n > 0 && in_flight_ > 0; --n, --in_flight_) {
+    uint64_t sent = 0, replayed = 0, lost = 0;
+    const size_t delivered = std::min(sink_->take_delivered(), in_flight_);
+    has_delivered_ = has_delivered_ || delivered > 0;
+    const std::vector<size_t> never = sink_->take_lost();
+    std::vector<PublishLine> gaps;
+    for (size_t n = 0; n < delivered; ++n, --in_flight_) {
         const Pending& p = pending_.front();
-        sent += !p.line.gap;
-        replayed += p.replayed && !p.line.gap;
+        const bool is_lost = std::ranges::find(never, n) != never.end();
+        if (is_lost && !p.line.gap) {
+            PublishLine gap = p.line;
+            format_gap(gap);
+            // From the spool it comes back, before what it stands for is done with.
+            if (!spool_ || !store(gap)) gaps.push_back(std::move(gap));
+        }
+        lost += is_lost && !p.line.gap;
+        sent += !is_lost && !p.line.gap;
+        replayed += !is_lost && p.replayed && !p.line.gap;
         if (p.spooled) spool_->acknowledge();
         pending_.pop_front();
     }
-    if (sent) {
+    for (PublishLine& gap : gaps) pending_.push_back({std::move(gap)});
+    if (sent || lost) {
         queue_->count([&](PublishCounts& c) {
             c.sent += sent;
             c.replayed += replayed;
+            c.dropped += lost;
             c.queued = in_memory();
         });
     }
@@ -172,7 +194,9 @@ bool Sender::move() {
     }
     if (link_ == Link::up) send_pending();
     const bool was_empty = !spool_ || spool_->empty();
+    const size_t waited = pending_.size() - in_flight_;
     collect_delivered();
+    moved = moved || pending_.size() - in_flight_ > waited;  // gaps
     // There is room again for what is held.
     return moved || (!held_.empty() && !was_empty && spool_->empty());
 }
@@ -184,9 +208,37 @@ bool Sender::discard() {
     return true;
 }
 
+void Sender::note_obstacle() {
+    if (link_ != Link::up || has_delivered_ || in_flight_ == 0) return;
+    const PublishLine& line = pending_.front().line;
+    if (line.gap || line.text.size() < large_bytes) return;
+    if (!is_obstacle(line)) obstacle_ = {line.run, line.first};
+    ++obstacle_.connections;
+}
+
+bool Sender::is_obstacle(const PublishLine& line) const {
+    return !line.gap && obstacle_.connections > 0 && line.run == obstacle_.run &&
+           line.first == obstacle_.first;
+}
+
+// The line becomes its gap. Where it is read from the spool again, it is dropped once.
+void Sender::drop_obstacle(PublishLine& line) {
+    if (!std::exchange(obstacle_.is_dropped, true)) {
+        queue_->count([](PublishCounts& c) { ++c.dropped; });
+        log(LogLevel::warning, "",
+            "a record of " + std::to_string(line.text.size()) + " bytes was on its way when " +
+                std::to_string(obstacle_.connections) +
+                " connections in a row ended; it is taken for too large, and a gap is sent in its "
+                "place");
+    }
+    format_gap(line);
+}
+
 // Whether the sink took all that waits.
 bool Sender::send_pending() {
     while (in_flight_ < pending_.size()) {
+        PublishLine& line = pending_[in_flight_].line;
+        if (obstacle_.connections >= most_connections && is_obstacle(line)) drop_obstacle(line);
         auto taken = sink_->send(pending_[in_flight_].line);
         if (!taken) {
             lose(taken.error());
@@ -201,11 +253,23 @@ bool Sender::send_pending() {
 // The next line of the spool, else of the queue, becomes the last that waits.
 bool Sender::next_line() {
     if (spool_ && spool_->has_unread()) {
+        if (Clock::now() < spool_retry_) return false;
+        if (auto done = spool_->expire(); !done) log(LogLevel::warning, "", done.error().message);
+        if (!spool_->has_unread()) return true;
         auto text = spool_->read();
         if (!text) {
             log(LogLevel::warning, "", text.error().message);
-            return true;
+            const ErrorCode code = text.error().code;
+            if (code == ErrorCode::bad_model || code == ErrorCode::not_found) return true;
+            if (++spool_failures_ == most_spool_failures) {
+                spool_failures_ = 0;
+                spool_->give_up();
+                return true;
+            }
+            spool_retry_ = Clock::now() + spool_patience;
+            return false;
         }
+        spool_failures_ = 0;
         Pending p{{}, true, true};
         if (auto line = parse_line(*text)) p.line = std::move(*line);
         p.line.text = std::move(*text);
@@ -312,6 +376,7 @@ void Sender::sleep(const Orders& orders) {
     } else if (!failed_) {
         at_most(milliseconds_until(next_try_));
     }
+    if (spool_retry_ > Clock::now()) at_most(milliseconds_until(spool_retry_));
     if (orders.closing) at_most(milliseconds_until(orders.deadline));
     pollfd entries[2] = {{queue_->wake_fd(), POLLIN, 0}, {wait.fd, 0, 0}};
     if (wait.read) entries[1].events |= POLLIN;
@@ -330,6 +395,7 @@ void Sender::finish() {
         if (!spool_ || failed_) continue;
         for (const PublishLine& line : lines) spool_line(line);
     }
+    if (spool_ && !failed_ && lost_ && store(*lost_)) lost_.reset();
     queue_->count([&](PublishCounts& c) { c.dropped += lost; });
     say("stopped", lost ? std::to_string(lost) + " records were not delivered" : "");
 }

@@ -32,6 +32,14 @@ private:
         bool spooled = false;   // is in the spool too
         bool replayed = false;  // was read from there
     };
+    // A large record that was the first on its way when connections ended, one after the other,
+    // before anything was delivered: as brokers do that take no such size and do not say so.
+    struct Obstacle {
+        std::string run;
+        uint64_t first = 0;
+        unsigned connections = 0;
+        bool is_dropped = false;
+    };
     enum class Link { down, connecting, up };
 
     void step_link();
@@ -41,6 +49,9 @@ private:
     void collect_delivered();
     bool move();
     bool send_pending();
+    void note_obstacle();
+    bool is_obstacle(const PublishLine& line) const;
+    void drop_obstacle(PublishLine& line);
     bool next_line();
     void add_pending(PublishLine line);
     bool take_record(std::vector<PublishLine>& lines);
@@ -68,8 +79,12 @@ private:
 
     Link link_ = Link::down;
     Clock::time_point next_try_{};
+    Clock::time_point spool_retry_{};  // before it the spool is not read
+    unsigned spool_failures_ = 0;      // in a row, of one part
     unsigned delay_ms_ = 0;
     bool was_connected_ = false;
+    bool has_delivered_ = false;  // on this connection
+    Obstacle obstacle_;
     bool failed_ = false;
     bool spool_failure_said_ = false;
     bool spool_refuses_ = false;  // the last line

@@ -89,6 +89,12 @@ bool Spool::fits(uint64_t bytes) const {
     return bytes + reserve <= limits_.max_bytes;
 }
 
+// A segment goes as a whole: of a slow stream it ends by time.
+bool Spool::is_long(const Segment& segment) const {
+    const std::chrono::milliseconds part(limits_.max_age_s * 1000 / 4);
+    return limits_.max_age_s > 0 && std::chrono::system_clock::now() - segment.oldest > part;
+}
+
 Result<void> Spool::begin_segment() {
     active_.reset();
     const uint64_t number = segments_.empty() ? first_number : segments_.back().number + 1;
@@ -113,6 +119,7 @@ Result<void> Spool::write(const std::string& bytes) {
     }
     segment.bytes += bytes.size();
     segment.newest = std::chrono::system_clock::now();
+    if (segment.lines == 0) segment.oldest = segment.newest;
     bytes_ += bytes.size();
     return {};
 }
@@ -121,8 +128,9 @@ Result<void> Spool::append(const std::string& line) {
     const std::string bytes = framed(line);
     if (auto done = expire(); !done) return done;
     if (auto done = make_room(bytes.size()); !done) return done;
-    const bool is_full = active_ && segments_.back().lines > 0 &&
-                         segments_.back().bytes + bytes.size() > segment_bytes();
+    const bool is_full =
+        active_ && segments_.back().lines > 0 &&
+        (segments_.back().bytes + bytes.size() > segment_bytes() || is_long(segments_.back()));
     if (!active_ || is_full) {
         const bool reader_keeps_up = !has_unread();
         if (auto done = begin_segment(); !done) return done;
@@ -231,15 +239,22 @@ bool Spool::has_unread() const {
 Result<void> Spool::load_next() {
     const size_t index = loaded_.size();
     auto content = read_segment(dir_, segments_[index].number);
+    if (!content && content.error().code != ErrorCode::not_found) return content.error();
     if (!content || content->lines.empty()) {
-        dropped_ += segments_[index].records;
-        if (index + 1 == segments_.size()) active_.reset();
-        forget(index);
-        return content ? Error{ErrorCode::io, dir_ + ": a segment of the spool is damaged"}
+        give_up();
+        return content ? Error{ErrorCode::bad_model, dir_ + ": a segment of the spool is damaged"}
                        : content.error();
     }
     loaded_.push_back({std::move(content->lines)});
     return {};
+}
+
+void Spool::give_up() {
+    const size_t index = loaded_.size();
+    if (index == segments_.size()) return;
+    dropped_ += segments_[index].records;
+    if (index + 1 == segments_.size()) active_.reset();
+    forget(index);
 }
 
 Result<std::string> Spool::read() {
@@ -374,9 +389,10 @@ Result<Segment> recover_segment(const std::string& dir, uint64_t number) {
     }
     struct stat status{};
     stat(path.c_str(), &status);
-    return Segment{number, content->valid_bytes, content->lines.size(),
-                   count_frames(content->lines),
-                   std::chrono::system_clock::from_time_t(status.st_mtime)};
+    const auto written = std::chrono::system_clock::from_time_t(status.st_mtime);
+    return Segment{
+        number, content->valid_bytes, content->lines.size(), count_frames(content->lines), written,
+        written};
 }
 
 Result<Segment> write_segment(const std::string& dir, uint64_t number,
@@ -385,8 +401,8 @@ Result<Segment> write_segment(const std::string& dir, uint64_t number,
     for (const std::string& line : lines) bytes += framed(line);
     const Bytes pieces[] = {as_bytes(bytes)};
     if (auto done = replace_own_file(segment_path(dir, number), pieces); !done) return done.error();
-    return Segment{number, bytes.size(), lines.size(), count_frames(lines),
-                   std::chrono::system_clock::now()};
+    const auto now = std::chrono::system_clock::now();
+    return Segment{number, bytes.size(), lines.size(), count_frames(lines), now, now};
 }
 
 std::vector<std::string> gaps_for(const std::vector<std::string>& lines, uint64_t& records) {

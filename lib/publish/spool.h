@@ -36,7 +36,7 @@ struct Segment {
     uint64_t bytes = 0;
     uint64_t lines = 0;
     uint64_t records = 0;  // lines that are frames
-    std::chrono::system_clock::time_point newest{};
+    std::chrono::system_clock::time_point oldest{}, newest{};
     bool gaps_only() const { return records == 0; }
 };
 
@@ -77,10 +77,16 @@ public:
     // Adds lines in front of all others; nothing may have been read and not acknowledged.
     Result<void> prepend(const std::vector<std::string>& lines);
 
+    // Drops what is older than it may be, a segment at a time.
+    Result<void> expire();
+
     bool empty() const { return segments_.empty() || segments_.front().lines == 0; }
     bool has_unread() const;
-    // The oldest line that was not read.
+    // The oldest line that was not read. Errors: bad_model of a segment that is damaged, or
+    // not_found, which is gone then; any other may pass, and nothing is lost.
     Result<std::string> read();
+    // Drops the part that could not be read.
+    void give_up();
     // The oldest line that was read is done with; the last one of a segment removes its file.
     void acknowledge();
     // What was read and not acknowledged will be read again.
@@ -103,12 +109,12 @@ private:
     Result<void> write(const std::string& bytes);
     Result<void> make_room(uint64_t bytes);
     Result<void> drop(size_t index);
-    Result<void> expire();
     Result<void> load_next();
     void unload_unread();
     void empty_front();
     void forget(size_t index);
     bool fits(uint64_t bytes) const;
+    bool is_long(const Segment& segment) const;
     // Whether lines of it are with the receiver, which will acknowledge them.
     bool is_in_flight(size_t index) const {
         return index < loaded_.size() && loaded_[index].in_flight();

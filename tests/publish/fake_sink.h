@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vartml/publish.h>
@@ -34,6 +36,14 @@ public:
     }
     void hold_in_connect(bool hold) {
         change([&] { hold_ = hold; });
+    }
+    // Frames with this text are never taken.
+    void refuse(const std::string& text) {
+        change([&] { refused_ = text; });
+    }
+    // The connection ends where a frame with this text is on its way.
+    void end_at(const std::string& text) {
+        change([&] { ending_ = text; });
     }
     void fail_for_good() {
         change([&] { broken_ = true; });
@@ -72,6 +82,7 @@ private:
          gone_ = false;
     size_t room_ = 0, acknowledged_ = 0;
     std::vector<std::string> lines_;
+    std::string refused_, ending_;
     const int wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 };
 
@@ -97,10 +108,16 @@ public:
         const std::lock_guard lock(r_->mutex_);
         if (auto done = check(); !done) return done.error();
         if (in_flight_ >= r_->room_) return false;
-        r_->lines_.push_back(line.text);
+        const bool never =
+            !line.gap && !r_->refused_.empty() && line.text.find(r_->refused_) != line.text.npos;
+        if (!never) r_->lines_.push_back(line.text);
         r_->changed_.notify_all();
         ++in_flight_;
-        if (r_->at_once_) ++r_->acknowledged_;
+        never_.push_back(never);
+        ends_ = ends_ || (!line.gap && !r_->ending_.empty() &&
+                          line.text.find(r_->ending_) != line.text.npos);
+        if (ends_) r_->lines_.pop_back();
+        if (r_->at_once_ && !ends_) ++r_->acknowledged_;
         return true;
     }
     Result<void> work() override {
@@ -115,11 +132,19 @@ public:
         const size_t count = std::min(r_->acknowledged_, in_flight_);
         r_->acknowledged_ -= count;
         in_flight_ -= count;
+        lost_.clear();
+        for (size_t i = 0; i < count; ++i) {
+            if (never_.front()) lost_.push_back(i);
+            never_.pop_front();
+        }
         return count;
     }
+    std::vector<size_t> take_lost() override { return std::exchange(lost_, {}); }
     void disconnect() override {
         connected_ = false;
         in_flight_ = 0;
+        never_.clear();
+        ends_ = false;
         const std::lock_guard lock(r_->mutex_);
         r_->acknowledged_ = 0;
     }
@@ -131,12 +156,15 @@ public:
 private:
     Result<void> check() const {
         if (r_->broken_) return Error{ErrorCode::io, "broken"};
-        if (!r_->here_) return Error{ErrorCode::io, "went away"};
+        if (!r_->here_ || ends_) return Error{ErrorCode::io, "went away"};
         return {};
     }
     std::shared_ptr<Receiver> r_;
     bool connected_ = false;
     size_t in_flight_ = 0;
+    std::deque<bool> never_;  // of those in flight
+    bool ends_ = false;
+    std::vector<size_t> lost_;
 };
 
 }  // namespace vartml::test

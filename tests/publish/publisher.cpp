@@ -321,6 +321,61 @@ TEST_F(PublisherTest, ASpoolThatCannotGrowIsSaidOnceAndLeavesAGap) {
     EXPECT_EQ(expect_in_order(lines, publisher_->run()), 4u);
 }
 
+// A record that is too large for the receiver, say.
+TEST_F(PublisherTest, WhatNoReceiverTakesIsDroppedAndLeavesAGap) {
+    for (const bool spools : {false, true}) {
+        receiver_->refuse("\"frame_seq\":" + std::to_string(next_ + 2));
+        receiver_->come();
+        open({.spool_dir = spools ? spool_ : ""});
+        put(5);
+        EXPECT_TRUE(publisher_->drain(forever));
+        const PublishCounts counts = publisher_->counts();
+        EXPECT_EQ(counts.dropped, 1u);
+        EXPECT_EQ(counts.sent, 4u);
+        size_t gaps = 0;
+        for (const std::string& line : receiver_->lines(5))
+            gaps += seen(line) == Seen{publisher_->run(), 2, 2, true};
+        EXPECT_EQ(gaps, 1u) << spools;
+        end();
+    }
+}
+
+// As a broker does that takes no records of that size, and does not say so.
+TEST_F(PublisherTest, ALargeRecordThatEndsConnectionsLeavesAGapAndTheRestGoesOn) {
+    for (const bool spools : {false, true}) {
+        receiver_->end_at("xxxxx");
+        receiver_->come();
+        open({.spool_dir = spools ? spool_ : ""});
+        for (const size_t label : {3u, 3u, 70000u, 3u, 3u})
+            publisher_->put(a_record(*publisher_, next_++, label));
+        (void)receiver_->lines(spools ? 10 : 5);
+        // With a spool it was drained while the link was down.
+        while (publisher_->counts().sent < 4) std::this_thread::yield();
+        const PublishCounts counts = publisher_->counts();
+        EXPECT_EQ(counts.dropped, 1u) << spools;
+        EXPECT_EQ(counts.sent, 4u) << spools;
+        EXPECT_GE(counts.reconnects, 5u) << spools;
+        size_t gaps = 0;
+        for (const std::string& line : receiver_->lines(5))
+            gaps += seen(line) == Seen{publisher_->run(), 2, 2, true};
+        EXPECT_EQ(gaps, 1u) << spools;
+        end();
+    }
+}
+
+TEST_F(PublisherTest, WhatTheSpoolRefusedLastLeavesAGapForTheNext) {
+    open({.spool_dir = spool_, .spool_max_bytes = 4096});
+    publisher_->put(a_record(*publisher_, next_++, 6000));
+    const std::string run = publisher_->run();
+    publisher_->close(0);
+    end();
+    receiver_->come();
+    open({.spool_dir = spool_, .spool_max_bytes = 20000});
+    EXPECT_TRUE(publisher_->drain(forever));
+    ASSERT_EQ(receiver_->lines(1).size(), 1u);
+    EXPECT_EQ(seen(receiver_->lines(1)[0]), (Seen{run, 0, 0, true}));
+}
+
 TEST_F(PublisherTest, ASecondPublisherDoesNotShareASpool) {
     open({.spool_dir = spool_});
     auto second = Publisher::open(std::make_unique<FakeSink>(receiver_), {.spool_dir = spool_}, {});

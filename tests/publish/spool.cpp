@@ -5,8 +5,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "tests/publish/lines.h"
 #include "tests/support/temp_dir.h"
@@ -327,6 +329,39 @@ TEST_F(SpoolTest, OldRecordsGiveWay) {
     ASSERT_EQ(lines.size(), 2u);
     EXPECT_EQ(seen(lines[0]), (Seen{"a", 0, 2, true}));
     EXPECT_EQ(seen(lines[1]), (Seen{"a", 3, 3, false}));
+}
+
+TEST_F(SpoolTest, OldRecordsOfASlowStreamGiveWayToo) {
+    using std::chrono::milliseconds;
+    Spool spool = opened(dir_, {.max_age_s = 4});
+    ASSERT_TRUE(spool.append(line(0)));
+    std::this_thread::sleep_for(milliseconds(2400));
+    ASSERT_TRUE(spool.append(line(1)));
+    std::this_thread::sleep_for(milliseconds(2400));
+    ASSERT_TRUE(spool.expire());
+    EXPECT_EQ(spool.take_dropped(), 1u);
+    const auto lines = read_all(spool);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(seen(lines[0]), (Seen{"a", 0, 0, true}));
+    EXPECT_EQ(seen(lines[1]), (Seen{"a", 1, 1, false}));
+}
+
+TEST_F(SpoolTest, WhatCannotBeReadNowIsReadLater) {
+    {
+        ASSERT_TRUE(opened(dir_).append(line(0)));
+    }
+    Spool spool = opened(dir_);
+    rlimit old{};
+    getrlimit(RLIMIT_NOFILE, &old);
+    const rlimit none{0, old.rlim_max};  // no further descriptor
+    setrlimit(RLIMIT_NOFILE, &none);
+    const auto failed = spool.read();
+    setrlimit(RLIMIT_NOFILE, &old);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(spool.take_dropped(), 0u);
+    const auto read = spool.read();
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(seen(*read), (Seen{"a", 0, 0, false}));
 }
 
 TEST_F(SpoolTest, AWriteThatFailsLeavesNoHalfLine) {

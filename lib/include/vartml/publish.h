@@ -165,6 +165,9 @@ public:
     virtual Wait wait() const = 0;
     /// Lines that reached the receiver since the last call, in the order of send().
     virtual size_t take_delivered() = 0;
+    /// Which of the lines that take_delivered() told of last no receiver will ever take, such as
+    /// one that is too large: a gap is sent for each.
+    virtual std::vector<size_t> take_lost() { return {}; }
     /// Ends the connection; lines that were not delivered are forgotten.
     virtual void disconnect() = 0;
     /// Whether a failure is an outage that passes.

@@ -31,6 +31,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -77,6 +78,7 @@ struct Job {
 struct State {
     // guarded by the object lock
     DecodeProperties properties;
+    std::optional<std::string> decoder;  // of the options, as it was at start; unset when stopped
     DecodeStats stats;
     std::set<std::string> labels;  // of what was decoded
     // set when properties change, cleared by the streaming thread
@@ -144,8 +146,9 @@ bool update_settings(GstVartmlDecode* self) {
     GST_OBJECT_LOCK(self);
     const DecodeProperties p = state.properties;
     state.properties.label_file_written = false;
+    vartml::DecodeOptions& options = state.settings.options = p.options();
+    options.decoder = state.decoder.value_or("");
     GST_OBJECT_UNLOCK(self);
-    const vartml::DecodeOptions& options = state.settings.options = p.options();
     // Whether caps have the tensors follows, from the next frame on.
     if (has_tensor_groups && p.keep_tensors != state.keep_tensors)
         gst_base_transform_reconfigure_src(GST_BASE_TRANSFORM(self));
@@ -186,6 +189,7 @@ gboolean start(GstBaseTransform* base) {
     const std::string file = state.properties.modelinfo_file;
     const std::string library = state.properties.library;
     const std::string family = state.properties.family();
+    state.decoder = state.properties.options().decoder;
     GST_OBJECT_UNLOCK(self);
     if (!library.empty() && !family.empty() && family != "custom") {
         return post_error(
@@ -223,6 +227,8 @@ gboolean stop(GstBaseTransform* base) {
     state.tensors.clear();
     state.jobs.clear();
     state.settings = {};
+    const ObjectLock lock(base);
+    state.decoder.reset();
     return TRUE;
 }
 
@@ -273,7 +279,7 @@ DecoderWish wish_of(GstVartmlDecode* self) {
     wish.element = name_of(self);
     GST_OBJECT_LOCK(self);
     const DecodeProperties& p = self->state->properties;
-    wish.decoder = p.options().decoder;
+    wish.decoder = self->state->decoder.value_or(p.options().decoder);
     wish.modelinfo_file = p.modelinfo_file;
     wish.label_file = p.label_file;
     GST_OBJECT_UNLOCK(self);

@@ -50,6 +50,8 @@ struct State {
 
     // streaming thread, between start and stop
     SnapshotReader reader;
+    std::string stream_name;  // the properties as they were at start
+    uint64_t epoch = 0;
     guint64 frames = 0;  // since STREAM_START
     FrameSize size;
 };
@@ -259,6 +261,8 @@ gboolean start(GstBaseTransform* base) {
     state.stream_id.clear();
     GST_OBJECT_UNLOCK(self);
     state.failed = false;
+    state.stream_name = settings.stream_name;
+    state.epoch = settings.epoch;
     state.frames = 0;
     state.size = {};
     auto opened = open_publisher(settings, events_of(self, settings));
@@ -328,11 +332,11 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
 }
 
 // What does not come from the analytics metadata.
-void describe_frame(GstBaseTransform* base, GstBuffer* buffer, const std::string& stream_name,
-                    vartml::FrameRecord& record) {
+void describe_frame(GstBaseTransform* base, GstBuffer* buffer, vartml::FrameRecord& record) {
     State& state = state_of(base);
-    if (!stream_name.empty()) {
-        record.stream = stream_name;
+    record.epoch = state.epoch;
+    if (!state.stream_name.empty()) {
+        record.stream = state.stream_name;
     } else if (record.stream.empty()) {
         record.stream = state.stream_id;
     }
@@ -367,8 +371,6 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     const unsigned include = state.settings.include;
     const bool add_empty = state.settings.add_empty;
     const guint64 every = state.settings.every;
-    const std::string stream_name = state.settings.stream_name;
-    const uint64_t epoch = state.settings.epoch;
     vartml::Publisher* publisher = state.publisher.get();
     GST_OBJECT_UNLOCK(base);
     const guint64 frame = state.frames++;
@@ -385,8 +387,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         publisher->give_back(std::move(record));
         return GST_FLOW_OK;
     }
-    describe_frame(base, buffer, stream_name, *record);
-    record->epoch = epoch;
+    describe_frame(base, buffer, *record);
     publisher->put(std::move(record));
     return GST_FLOW_OK;
 }

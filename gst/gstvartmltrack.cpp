@@ -57,6 +57,7 @@ struct State {
 
     // streaming thread, between start and stop
     vartml::Tracker tracker{{}};
+    vartml::TrackAlgorithm algorithm{};  // as it was at start
     bool predict = true;
     std::vector<std::string> label_names;  // of the property
     std::vector<GQuark> classes;
@@ -178,7 +179,8 @@ const char* contradicting(const TrackSettings& settings) {
 void update_settings(GstVartmlTrack* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
-    const TrackSettings settings = copy_settings<Properties>(self);
+    TrackSettings settings = copy_settings<Properties>(self);
+    settings.algorithm = state.algorithm;
     if (auto done = vartml::check(settings); !done) {
         // Once: a controlled property is written with each frame.
         if (std::exchange(state.refuses, true)) return;
@@ -211,6 +213,7 @@ gboolean start(GstBaseTransform* base) {
     }
     GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     state.tracker = vartml::Tracker(settings);
+    state.algorithm = settings.algorithm;
     state.changed = true;
     state.refuses = false;
     state.size = {};

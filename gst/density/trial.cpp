@@ -32,10 +32,12 @@ constexpr uint64_t most_to_start = 64;  // frames; ours: more than any decoder h
 // One stream: arrivals by the feeding thread, results by its streaming thread.
 class Stream {
 public:
-    // `after`: how much later it can be shown at the earliest.
-    void arrived(GstClockTime pts, bool counts, std::chrono::nanoseconds after) {
+    // `at`: when a camera would have given it, however late it is sent; a decoder holds it back
+    // until `after` later.
+    void arrived(GstClockTime pts, bool counts, Clock::time_point at,
+                 std::chrono::nanoseconds after) {
         const std::lock_guard lock(mutex_);
-        under_way_[pts] = {Clock::now() + after, counts};
+        under_way_[pts] = {at + after, counts};
         frames_ += counts;
         most_ = std::max<uint64_t>(most_, under_way_.size());
     }
@@ -152,7 +154,8 @@ public:
             if (Clock::now() > until)
                 return Error{ErrorCode::timeout, "no stream had a result within a minute"};
             for (Stream& stream : streams_)
-                if (!stream.has_result() && stream.sent < most_to_start) send(stream, false);
+                if (!stream.has_result() && stream.sent < most_to_start)
+                    send(stream, false, Clock::now());
             const auto look = Clock::now() + std::chrono::milliseconds(50);
             if (auto done = watch([&] { return Clock::now() >= look; }); !done) return done;
         }
@@ -232,11 +235,11 @@ private:
                     sent_ = true;
                 }
                 std::this_thread::sleep_until(at);
-                send(streams_[i], at >= counted && at < end);
+                send(streams_[i], at >= counted && at < end, at);
             }
         }
     }
-    void send(Stream& stream, bool counts) {
+    void send(Stream& stream, bool counts, Clock::time_point at) {
         const uint64_t n = stream.sent++;
         const Clip::Frame& frame = clip_.frames[n % clip_.frames.size()];
         const GstClockTime pts = n / clip_.frames.size() * clip_.length() + frame.pts;
@@ -244,7 +247,7 @@ private:
         GST_BUFFER_PTS(buffer) = pts;
         GST_BUFFER_DTS(buffer) = GST_CLOCK_TIME_NONE;
         GST_BUFFER_DURATION(buffer) = clip_.period;
-        stream.arrived(pts, counts,
+        stream.arrived(pts, counts, at,
                        std::chrono::nanoseconds(int64_t(frame.waits_for * clip_.period)));
         GstFlowReturn flow = GST_FLOW_OK;
         g_signal_emit_by_name(stream.source, "push-buffer", buffer, &flow);

@@ -22,7 +22,7 @@ public:
     // Streaming thread.
     void set_caps(GstCaps* caps);  // of the frames that come
     void new_model() { stale_ = true; }
-    bool is_stale() const { return stale_; }
+    bool is_stale() const { return stale_ && caps_; }  // frames before caps are refused elsewhere
     // The caps of frames that leave, a reference; nullptr: downstream takes none of what the
     // tensors of the model may be called, `failure` says. The model is loaded.
     GstCaps* choose(Failure& failure);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -215,10 +216,16 @@ std::mutex& imports_mutex() {
     return mutex;
 }
 
-// The device may still be writing.
-void wait_for_fences(int fd) {
-    pollfd wait = {fd, POLLIN, 0};
-    (void)poll(&wait, 1, 1000);
+// The device may still be writing. Whatever signals come; false where it does not end.
+bool wait_for_fences(int fd) {
+    constexpr gint64 longest_us = G_USEC_PER_SEC;  // ours
+    const gint64 end = g_get_monotonic_time() + longest_us;
+    while (true) {
+        pollfd wait = {fd, POLLIN, 0};
+        const gint64 left_ms = std::max<gint64>((end - g_get_monotonic_time()) / 1000, 0);
+        const int ready = poll(&wait, 1, static_cast<int>(left_ms));
+        if (ready >= 0 || errno != EINTR) return ready > 0;
+    }
 }
 
 // The tensor that reads the memory, or nothing where the device refuses it.
@@ -415,6 +422,10 @@ CapsDifference FrameTensor::compare(const TensorFrame& frame) const {
         return {"height", std::to_string(frame.height), std::to_string(height_)};
     if (channels_ > 1 && frame.order && order_ && *frame.order != *order_)
         return {"channel-order", order_name(*frame.order), order_name(*order_)};
+    // A view of the CPU has rows of its own length, where those of the caps are padded.
+    if (size_t{frame.row_bytes} * frame.rows != view.size_bytes)
+        return {"rows of bytes", std::to_string(frame.row_bytes),
+                std::to_string(view.size_bytes / std::max(frame.rows, 1u))};
     if (!view.quantisation) return {};  // what the codes mean is the model's own matter
     const vartml::Quantisation& codes = *view.quantisation;
     if (frame.scale && std::abs(*frame.scale - codes.scale) > 1e-6 * codes.scale)
@@ -565,7 +576,10 @@ FrameTensor::Result FrameTensor::put(GstBuffer* buffer, const FrameFormat& forma
             result.reason = CopyReason::strided;
         } else if (place.memory && may_import) {
             if (auto tensor = import_memory(place.memory, input_.info, result.new_import)) {
-                wait_for_fences(gst_dmabuf_memory_get_fd(place.memory));
+                if (!wait_for_fences(gst_dmabuf_memory_get_fd(place.memory))) {
+                    result.failed = result.unfinished = true;
+                    return result;
+                }
                 request->inputs[picture] = *std::move(tensor);
                 request->frame = gst_buffer_ref(buffer);
                 result.imported = true;

@@ -75,7 +75,8 @@ public:
     CapsDifference compare(const std::array<ColourCodes, 3>& codes) const;
 
     struct Result {
-        bool failed = false;                                // the frame cannot be mapped
+        bool failed = false;                                // the frame cannot be mapped, or is
+        bool unfinished = false;                            // still written by its producer
         bool imported = false;                              // request->inputs[picture] is the frame
         bool new_import = false;                            // for the first time with this memory
         CopyReason reason = CopyReason::not_device_memory;  // of the copy, where not imported

@@ -289,6 +289,10 @@ std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& sett
     in_use.model = shared->made_with.model;
     lock.unlock();
     loaded = load_instance(in_use, progress, before, failure);
+    if (loaded && *progress.cancel) {  // perhaps without having been measured: of no use to others
+        loaded.reset();
+        failure = {{vartml::ErrorCode::timeout, "cancelled"}, "infer-compile"};
+    }
     lock.lock();
     shared->loading = false;
     // One that paused may have swapped it meanwhile.

@@ -110,6 +110,8 @@ void overlay(const vartml::ModelInfo::Input& from, vartml::ModelInfo::Input& to)
     if (!from.scale.empty()) to.scale = from.scale;
     if (!from.pad.empty()) to.pad = from.pad;
     if (from.crop_fraction) to.crop_fraction = from.crop_fraction;
+    if (!from.picture.empty()) to.picture = from.picture;
+    if (!from.weights_for.empty()) to.weights_for = from.weights_for;
 }
 
 // Beside what is compiled; one folder per model, which later runs use again.
@@ -195,6 +197,12 @@ bool overlay_preprocess(const Settings& settings, const std::string& picture_inp
                                                       : preprocess_sentence(own.error().message)},
                     "preprocess");
     }
+    if (!own->inputs[0].feed.empty())
+        return fail(failure, "infer-option",
+                    {ErrorCode::invalid_argument,
+                     "property 'preprocess' has feed, which is for inputs beside the picture; say "
+                     "it in a sidecar"},
+                    "preprocess");
     for (vartml::ModelInfo::Input& input : info.inputs) {
         if (input.name == picture_input) {
             overlay(own->inputs[0], input);

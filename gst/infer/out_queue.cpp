@@ -480,6 +480,7 @@ GstFlowReturn OutQueue::land() {
             admission_.adapt(entry.status, us_between(entry.entered, entry.finished()));
             if (entry.status == InferenceStatus::failed) {
                 trace_skip(context_.element, entry.status, entry.trace_frame);
+                context_.no_result = true;  // what looks like it has none to carry
                 flow = report_failure(entry);
             } else {
                 writer_.remember(entry);
@@ -500,6 +501,7 @@ GstFlowReturn OutQueue::push_frame(Entry& entry, bool done) {
     if (dropping_) {
         for (const Request* one = entry.requests; one; one = one->next)
             if (one->region.track) context_.tracks.failed(one->region.track);
+        if (entry.requests) forget_older(entry);
         entry.release_requests();
         gst_buffer_unref(buffer);
         return GST_FLOW_OK;
@@ -520,7 +522,10 @@ GstFlowReturn OutQueue::push_frame(Entry& entry, bool done) {
     }
     if (admission_.live() && held && entry.status != InferenceStatus::failed)
         latency_.held(entry.entered, ready_);
-    if (entry.status == InferenceStatus::failed) flow = report_failure(entry);
+    if (entry.status == InferenceStatus::failed) {
+        forget_older(entry);
+        flow = report_failure(entry);
+    }
     const uint64_t total_us = us_between(entry.entered, Clock::now());
     context_.stats.total(total_us);
     if (entry.status != InferenceStatus::pending) {
@@ -543,16 +548,28 @@ GstFlowReturn OutQueue::push_frame(Entry& entry, bool done) {
     return gst_pad_push(context_.src, buffer);
 }
 
-// One failed run is a WARNING, the third in a row an ERROR. Of the frames of one batch the first
-// speaks for all.
+// What looks like this frame, which has no result, has none to carry: nor one that is older.
+void OutQueue::forget_older(const Entry& entry) {
+    context_.no_result = true;
+    if (!entry.keeps_rate()) writer_.forget();
+}
+
+// One failed run is a WARNING, the third in a row an ERROR. Of the requests of one batch, which may
+// be of several frames, the first speaks for all.
 GstFlowReturn OutQueue::report_failure(const Entry& entry) {
-    context_.no_result = true;  // what looks like this frame has none to carry
-    if (entry.requests && !entry.requests->leads_batch) return GST_FLOW_OK;
+    bool ran_badly = false, leads = false, device_lost = false;
+    for (const Request* one = entry.requests; one; one = one->next) {
+        const bool bad = one->status != vart::StatusCode::SUCCESS;
+        ran_badly = ran_badly || bad;
+        leads = leads || (bad && one->leads_batch);
+        device_lost = device_lost || one->device_lost;
+    }
+    if (ran_badly && !leads) return GST_FLOW_OK;
     Failure failure = {
         {entry.error.code, "frame " + std::to_string(entry.seq) + " of model '" +
                                entry.plan->lane->record()->model + "': " + entry.error.message},
         "infer-run"};
-    if (entry.requests && entry.requests->device_lost) {
+    if (device_lost) {
         failure.id = "infer-device-lost";
         failure.recoverable = false;
     }

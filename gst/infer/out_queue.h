@@ -79,6 +79,7 @@ private:
     GstFlowReturn land();
     void fly(Entry& entry);
     void abandon_flying();
+    void forget_older(const Entry& entry);
     GstFlowReturn report_failure(const Entry& entry);
     void report_skip(const Entry& entry);
     void report_flow(GstFlowReturn flow);

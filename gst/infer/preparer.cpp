@@ -26,6 +26,12 @@ GstClockTime frame_duration(const GstVideoInfo& info) {
     return n > 0 && d > 0 ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_SECOND / 30;
 }
 
+vartml::Error not_finished() {
+    return {
+        vartml::ErrorCode::timeout,
+        "the frame's producer is still writing its memory after a second (a fence of its dma-buf "
+        "is not signalled)"};
+}
 vartml::Error not_mapped() {
     return {
         vartml::ErrorCode::io,
@@ -243,7 +249,7 @@ Prepared Preparer::fill_directly(Entry& entry, GstBuffer* buffer, Request* reque
         plan.direct->put(buffer, plan.format, *plan.lane, request, !context_.copies.import_refused);
     request->pre_us = us_between(begin, Clock::now());
     if (put.failed) {
-        entry.error = not_mapped();
+        entry.error = put.unfinished ? not_finished() : not_mapped();
         return Prepared::failed;
     }
     request->to_frame = {};

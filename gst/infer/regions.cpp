@@ -46,6 +46,11 @@ bool add_roi_metas(GstBuffer* buffer, const RegionRules& rules, std::vector<Cand
     return any;
 }
 
+// Trackers behind each other count from 1 each: an object is a track among those of its label.
+uint64_t object_of(GQuark label, uint64_t track) {
+    return track ? track ^ uint64_t { label } << 32 : 0;
+}
+
 void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Candidate>& found) {
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     if (!meta) return;
@@ -57,7 +62,8 @@ void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Can
         Candidate one = {{}, 0};
         FrameRegion& r = one.region;
         r.od = int(mtd.id);
-        r.track = track_of(meta, mtd.id).value_or(0);
+        r.track =
+            object_of(gst_analytics_od_mtd_get_obj_type(&mtd), track_of(meta, mtd.id).value_or(0));
         if (gst_analytics_od_mtd_get_location(&mtd, &r.x, &r.y, &r.width, &r.height, &one.score))
             found.push_back(one);
     }

@@ -81,7 +81,7 @@ struct Signal {
 struct FrameRegion {
     int x = 0, y = 0, width = 0, height = 0;
     int od = -1;                   // id of the detection it comes from
-    uint64_t track = 0;            // of that detection; 0: it has none
+    uint64_t track = 0;            // whose detection it is; 0: of no track
     unsigned tile = 0, tiles = 0;  // which of how many tiles of the frame; 0 of 0: it is none
     // Of one that comes from a region of interest: its type, and where it was before it was fitted.
     GQuark roi_type = 0;

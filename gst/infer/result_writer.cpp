@@ -177,8 +177,8 @@ void ResultWriter::attach_known_tracks(const Entry& entry, GstBuffer* buffer) {
         for (const Request* r = entry.requests; r && !inferred; r = r->next)
             inferred = r->region.track == region.track;
         GstClockTime pts;
-        if (inferred ||
-            !context_.tracks.find(region.track, entry.plan->lane->record().get(), i, pts))
+        if (inferred || !context_.tracks.find(region.track, entry.plan->lane->record().get(),
+                                              picture.width, picture.height, i, pts))
             continue;
         const double sx = double(region.width) / i.region_width;
         const double sy = double(region.height) / i.region_height;

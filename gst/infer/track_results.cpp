@@ -64,13 +64,18 @@ void TrackResults::failed(uint64_t track) {
     known_.erase(found);
 }
 
-bool TrackResults::find(uint64_t track, const InferenceRecord* record, Inference& result,
-                        GstClockTime& pts) {
+bool TrackResults::find(uint64_t track, const InferenceRecord* record, guint width, guint height,
+                        Inference& result, GstClockTime& pts) {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(track);
     if (found == known_.end() || !found->second.has_result ||
         found->second.result.record.get() != record)
         return false;
+    if (found->second.result.frame_width != width || found->second.result.frame_height != height) {
+        drop_result(found->second);
+        known_.erase(found);  // due again
+        return false;
+    }
     result = found->second.result;
     for (GstBuffer* data : result.data) gst_buffer_ref(data);
     pts = found->second.pts;

@@ -37,9 +37,10 @@ public:
     void keep(uint64_t track, const Inference& result, GstClockTime pts);
     // Its inference failed: it is due again.
     void failed(uint64_t track);
-    // The result of this model for an object, with a reference of each tensor in `data`, which the
-    // caller owns. False: there is none.
-    bool find(uint64_t track, const InferenceRecord* record, Inference& result, GstClockTime& pts);
+    // The result of this model for an object in frames of this size, with a reference of each
+    // tensor in `data`, which the caller owns. False: there is none.
+    bool find(uint64_t track, const InferenceRecord* record, guint width, guint height,
+              Inference& result, GstClockTime& pts);
     void clear();
 
 private:

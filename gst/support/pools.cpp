@@ -137,7 +137,7 @@ const vart::NpuTensor& output_buffer_tensor(GstBuffer* buffer) {
 
 // An allocator of dma-buf memory, or nullptr where this process may use neither /dev/udmabuf nor
 // /dev/dma_heap/system. The caller owns the reference.
-GstAllocator* dmabuf_allocator_new();
+GstAllocator* dmabuf_allocator_new(gsize size);
 
 // GStreamer's own allocator of this kind comes later than 1.26.
 namespace {
@@ -230,12 +230,14 @@ void gst_vartml_dmabuf_allocator_class_init(GstVartmlDmabufAllocatorClass* klass
 
 }  // namespace
 
-GstAllocator* dmabuf_allocator_new() {
+GstAllocator* dmabuf_allocator_new(gsize size) {
+    const auto page = static_cast<gsize>(sysconf(_SC_PAGESIZE));
     for (const Source& source : sources) {
         const int device = open(source.path, O_RDWR | O_CLOEXEC);
         if (device < 0) continue;
-        // The node may be there without the right or the memory to use it.
-        const int probe = source.allocate(device, size_t(sysconf(_SC_PAGESIZE)));
+        // The node may be there without the right to use it, or less memory than a frame takes.
+        const int probe =
+            source.allocate(device, (std::max<gsize>(size, 1) + page - 1) / page * page);
         if (probe < 0) {
             close(device);
             continue;
@@ -251,8 +253,7 @@ GstAllocator* dmabuf_allocator_new() {
 
 namespace {
 
-// GstVideoBufferPool of 1.26 does not understand DMA_DRM caps, and none knows those of tensors; it
-// gets those of the linear layout.
+// GstVideoBufferPool of 1.26 does not understand DMA_DRM caps; it gets those of the linear layout.
 struct GstVartmlFramePool {
     GstVideoBufferPool parent;
 };
@@ -267,7 +268,7 @@ gboolean set_config(GstBufferPool* pool, GstStructure* config) {
     guint size, min, max;
     if (gst_buffer_pool_config_get_params(config, &caps, &size, &min, &max) && caps) {
         const auto format = frame_format(caps);
-        if (format && (format->tensor || gst_video_is_dma_drm_caps(caps))) {
+        if (format && gst_video_is_dma_drm_caps(caps)) {
             GstCaps* linear = gst_video_info_to_caps(&format->info);
             gst_buffer_pool_config_set_params(config, linear, size, min, max);
             gst_caps_unref(linear);
@@ -289,7 +290,8 @@ struct OfferedPool {
     guint size = 0;
 };
 
-// A video pool for the caps, plain or DMA_DRM of a linear layout, with at least `min` buffers of at
+// A video pool for the caps, plain or DMA_DRM of a linear layout, for those of tensors one of plain
+// buffers, whose rows need be no multiple of four bytes, with at least `min` buffers of at
 // least `size` bytes: in dma-bufs where this process can make them, else in system memory. Rows are
 // as dense as the format has them. No pool where the caps are no video.
 OfferedPool offer_pool(GstCaps* caps, guint size, guint min) {
@@ -297,15 +299,17 @@ OfferedPool offer_pool(GstCaps* caps, guint size, guint min) {
     gst_allocation_params_init(&offer.params);
     auto format = frame_format(caps);
     if (!format) return offer;
-    offer.allocator = dmabuf_allocator_new();
     offer.size = std::max(size, guint(GST_VIDEO_INFO_SIZE(&format->info)));
-    offer.pool = GST_BUFFER_POOL(
-        gst_object_ref_sink(g_object_new(gst_vartml_frame_pool_get_type(), nullptr)));
+    offer.allocator = dmabuf_allocator_new(offer.size);
+    offer.pool = format->tensor ? gst_buffer_pool_new()
+                                : GST_BUFFER_POOL(gst_object_ref_sink(
+                                      g_object_new(gst_vartml_frame_pool_get_type(), nullptr)));
     if (!offer.allocator) offer.params.align = 63;
     GstStructure* config = gst_buffer_pool_get_config(offer.pool);
     gst_buffer_pool_config_set_params(config, caps, offer.size, min, 0);
     gst_buffer_pool_config_set_allocator(config, offer.allocator, &offer.params);
-    gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META);
+    if (!format->tensor)
+        gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META);
     if (!gst_buffer_pool_set_config(offer.pool, config)) {
         gst_clear_object(&offer.pool);
         gst_clear_object(&offer.allocator);

@@ -95,6 +95,22 @@ TEST_F(InferMotion, WhatLooksLikeAFailedFrameCarriesNothingOlder) {
     }
 }
 
+// Also where it was not known yet that it failed.
+TEST_F(InferMotion, WhatLooksLikeAFrameThatFailsLaterCarriesNothingOlder) {
+    fake_model().failing = {1};
+    InferHarness t(resting_infer());
+    ASSERT_EQ(gst_harness_push(t.h, frame(0, 50)), GST_FLOW_OK);
+    EXPECT_EQ(pull(t), "inferred 0, 0 ms");
+    fake_model().hold = true;
+    ASSERT_EQ(gst_harness_push(t.h, frame(1, 200)), GST_FLOW_OK);
+    ASSERT_EQ(gst_harness_push(t.h, frame(2, 200)), GST_FLOW_OK);
+    fake_model().release();
+    EXPECT_EQ(pull(t), "failed");
+    EXPECT_EQ(pull(t), "skipped-still");
+    ASSERT_EQ(gst_harness_push(t.h, frame(3, 200)), GST_FLOW_OK);
+    EXPECT_EQ(pull(t), "inferred 2, 0 ms");
+}
+
 TEST_F(InferMotion, NothingIsCarriedOverAFlush) {
     InferHarness t(resting_infer());
     ASSERT_EQ(gst_harness_push(t.h, frame(0, 50)), GST_FLOW_OK);

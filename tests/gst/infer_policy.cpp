@@ -291,6 +291,8 @@ const ErrorCase error_cases[] = {
      "preprocess", "property 'preprocess': key 'mean' is 'abc', expected 1 or 3 numbers"},
     {"PreprocessWord", "infer-option", [](GstElement* e) { set(e, "preprocess", "letterbox"); },
      "preprocess", "property 'preprocess': found 'letterbox', expected key=value"},
+    {"PreprocessFeed", "infer-option", [](GstElement* e) { set(e, "preprocess", "feed=const:1"); },
+     "preprocess", "for inputs beside the picture"},
     {"PreprocessTwice", "infer-option",
      [](GstElement* e) { set(e, "preprocess", "mean=0 mean=1"); }, "preprocess",
      "is '1', before it was '0'; remove one"},

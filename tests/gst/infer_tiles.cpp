@@ -105,6 +105,20 @@ TEST_F(InferTiles, OfSeveralFramesShareBatches) {
     EXPECT_EQ(fake_model().fills, (std::vector<size_t>{4, 4, 4}));
 }
 
+// Runs are of tiles A0 A1 A2 B0, B1 B2 C0 C1 and C2 D0 D1 D2 of the frames A to D.
+TEST_F(InferTiles, OfSeveralFramesThatARunFailedAreToldOnce) {
+    fake_model().batch = 4;
+    fake_model().failing = {1};
+    GstElement* element = tiles_infer("2x1", true);
+    g_object_set(element, "async-depth", 4, "batch-timeout", 60'000, nullptr);
+    InferHarness t(element);
+    for (guint64 n = 0; n < 4; ++n) ASSERT_EQ(t.push(n), GST_FLOW_OK);
+    for (const auto want : {InferenceStatus::inferred, InferenceStatus::failed,
+                            InferenceStatus::failed, InferenceStatus::inferred})
+        EXPECT_EQ(t.pull_out().status, want);
+    EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 1u);
+}
+
 TEST_F(InferTiles, AFailedTileIsAFailedFrame) {
     fake_model().failing = {1};
     InferHarness t(tiles_infer());

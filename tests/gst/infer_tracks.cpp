@@ -16,6 +16,7 @@ using vartml::gst::InferenceStatus;
 struct Object {
     guint64 track;
     int x, y, w, h;
+    const char* label = "car";
 };
 
 GstBuffer* frame_with(guint64 number, const std::vector<Object>& objects,
@@ -24,8 +25,8 @@ GstBuffer* frame_with(guint64 number, const std::vector<Object>& objects,
     GstAnalyticsRelationMeta* meta = gst_buffer_add_analytics_relation_meta(buffer);
     for (const Object& o : objects) {
         GstAnalyticsMtd od, track;
-        gst_analytics_relation_meta_add_od_mtd(meta, g_quark_from_string("car"), o.x, o.y, o.w, o.h,
-                                               0.9f, &od);
+        gst_analytics_relation_meta_add_od_mtd(meta, g_quark_from_string(o.label), o.x, o.y, o.w,
+                                               o.h, 0.9f, &od);
         if (!o.track) continue;
         gst_analytics_relation_meta_add_tracking_mtd(meta, o.track, 0, &track);
         gst_analytics_relation_meta_set_relation(meta, relation, od.id, track.id);
@@ -86,6 +87,16 @@ TEST_F(InferTracks, AnObjectIsInferredOnceAndKeepsItsResult) {
     EXPECT_EQ(t.stat("tracks-carried"), 4u);
     EXPECT_EQ(t.stat("skipped-track"), 2u);
     EXPECT_EQ(t.stat("skipped-region"), 1u);
+}
+
+// Of two trackers each has a first track.
+TEST_F(InferTracks, ObjectsOfTwoTrackersAreTwo) {
+    InferHarness t(tracked_infer(0));
+    const std::vector<Object> both = {{1, 0, 0, 8, 8}, {1, 16, 0, 8, 8, "person"}};
+    ASSERT_EQ(gst_harness_push(t.h, frame_with(0, both)), GST_FLOW_OK);
+    EXPECT_EQ(pull(t), "0@0 1@2 ");
+    ASSERT_EQ(gst_harness_push(t.h, frame_with(1, both)), GST_FLOW_OK);
+    EXPECT_EQ(pull(t), "skipped-track 0@0* 1@2* ");
 }
 
 TEST_F(InferTracks, AndAgainAfterSoManyFramesOrWhenItHasGrown) {

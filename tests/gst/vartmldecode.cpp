@@ -546,6 +546,14 @@ TEST_F(Decode, TakesChangedPropertiesWhilePlaying) {
     set("classes", nullptr);
     set("min-size", 13u);  // heights 12, 24, 24; widths 20, 16, 16
     EXPECT_EQ(count(), 2u);
+    set("decoder-library", "none.so");  // taken over at start alone
+    const auto another = record_of({tensor});
+    GstBuffer* data = data_buffer(tensor);
+    GstBuffer* out = run(frame_with(inference_of(another), {data}));
+    gst_buffer_unref(data);
+    ASSERT_NE(out, nullptr);
+    EXPECT_EQ(boxes_of(out).size(), 2u);
+    gst_buffer_unref(out);
     EXPECT_EQ(pop(GST_MESSAGE_ERROR), "");
 }
 

@@ -15,6 +15,7 @@ struct FaultRow {
     std::function<void(InferenceRecord&)> edit_record;
     std::function<void(Inference&)> edit_inference;
     std::function<void(GstElement*)> edit_element;
+    const char* decoder = nullptr;  // before it starts
 };
 const std::string no_file = "/nonexistent/labels.txt";
 const FaultRow fault_rows[] = {
@@ -41,7 +42,8 @@ const FaultRow fault_rows[] = {
      {"[1,6,84]", "96x64"},
      [](InferenceRecord& r) { r.model_width = 96; },
      {},
-     [](GstElement* e) { gst_util_set_object_arg(G_OBJECT(e), "decoder", "yolo-v8"); }},
+     {},
+     "yolo-v8"},
     {"a decoder that is named and does not fit",
      "dec-unfit",
      gst_stream_error_quark,
@@ -49,7 +51,8 @@ const FaultRow fault_rows[] = {
      {"out [1,6,84]", "are those of yolo-v8", "rows and columns exchanged"},
      [](InferenceRecord& r) { r.model_info.labels.clear(); },
      {},
-     [](GstElement* e) { gst_util_set_object_arg(G_OBJECT(e), "decoder", "yolox"); }},
+     {},
+     "yolox"},
     {"a tensor that the family needs",
      "dec-role",
      gst_stream_error_quark,
@@ -57,7 +60,8 @@ const FaultRow fault_rows[] = {
      {"scores", "out [1,6,84]"},
      {},
      {},
-     [](GstElement* e) { gst_util_set_object_arg(G_OBJECT(e), "decoder", "ultraface"); }},
+     {},
+     "ultraface"},
     {"borders added on the way",
      "dec-geometry",
      gst_stream_error_quark,
@@ -94,6 +98,7 @@ const FaultRow fault_rows[] = {
 class DecodeFaults : public Decode, public testing::WithParamInterface<FaultRow> {};
 TEST_P(DecodeFaults, AreOneErrorWithItsId) {
     const FaultRow& row = GetParam();
+    if (row.decoder) gst_util_set_object_arg(G_OBJECT(element()), "decoder", row.decoder);
     open();
     if (row.edit_element) row.edit_element(element());
     const StoredTensor tensor = stored_cpu(two_boxes, "out");

@@ -359,7 +359,13 @@ TEST_F(Publish, TellsTheStreamAndTheTime) {
                                             GST_CLOCK_TIME_NONE);
     gst_caps_unref(reference);
     push(in);
+    in = frame();
+    reference = gst_caps_new_empty_simple("timestamp/x-ntp");
+    gst_buffer_add_reference_timestamp_meta(in, reference, GST_SECOND, GST_CLOCK_TIME_NONE);
+    gst_caps_unref(reference);
+    push(in);
     const auto all = records();
+    EXPECT_EQ(all[2]["utc"], "2036-02-07T06:28:17.000000000Z");  // NTP's next era
     EXPECT_EQ(all[0]["stream"], "the-id");
     EXPECT_FALSE(all[0].contains("pts_ns"));
     EXPECT_FALSE(all[0].contains("frame"));
@@ -409,6 +415,21 @@ TEST_F(Publish, StreamNameWins) {
     infer(in, "m", {});
     add_od(in, "cat");
     EXPECT_EQ(record_of(in)["stream"], "gate");
+}
+
+TEST_F(Publish, WhoseRecordsTheyAreIsTakenOverAtStartAlone) {
+    set("add-empty", "true");
+    set("stream-name", "gate");
+    set("epoch", "4");
+    open();
+    push(frame());
+    set("stream-name", "door");
+    set("epoch", "5");
+    push(frame());
+    for (const json& record : records()) {
+        EXPECT_EQ(record["stream"], "gate");
+        EXPECT_EQ(record["epoch"], 4);
+    }
 }
 
 TEST_F(Publish, SaysWhatStateTheLinkIsIn) {

@@ -486,6 +486,14 @@ TEST_F(Track, AlgorithmDecidesHowToAssign) {
     }
 }
 
+TEST_F(Track, AlgorithmIsTakenOverAtStartAlone) {
+    set("match-iou", "0.3");
+    open();
+    see({{10}, {24}});
+    set("algorithm", "iou");
+    EXPECT_EQ(see({{23}, {38}}), (Found{{23, "cat", 1}, {38, "cat", 2}}));
+}
+
 TEST_F(Track, ReportsAfterMinHits) {
     set("min-hits", "2");
     open();

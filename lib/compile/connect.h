@@ -20,7 +20,7 @@ struct TensorPlaces {
     std::set<std::string> inner;
     // At the model's border and touched by the CPU: they have no HW view.
     std::set<std::string> on_host;
-    // Inputs of the model that several parts read, of which one may quantise them: with the type of
+    // Inputs of the model that several parts read and one of them may quantise: with the type of
     // the ONNX model in all of them.
     std::set<std::string> shared;
 };

@@ -108,8 +108,9 @@ struct Resampling {
     double cubic_a;
 };
 
-double source_position(const Axis& axis, const std::string& mode, int64_t position) {
-    if (mode != "tf_crop_and_resize") return graph::resize_position(mode, axis, position);
+double source_position(const Axis& axis, const Resampling& how, int64_t position) {
+    if (how.coordinates != "tf_crop_and_resize")
+        return graph::resize_position(how.coordinates, axis, position, how.mode == "nearest");
     const auto src = static_cast<double>(axis.src), dst = static_cast<double>(axis.dst);
     const double start = axis.roi_start * (src - 1), end = axis.roi_end * (src - 1);
     if (axis.dst == 1) return (start + end) / 2;
@@ -155,7 +156,7 @@ ResizeTaps make_taps(const Axis& axis, const Resampling& how, double x) {
 std::vector<ResizeTaps> axis_taps(const Axis& axis, const Resampling& how) {
     std::vector<ResizeTaps> all;
     for (int64_t i = 0; i < axis.dst; ++i)
-        all.push_back(make_taps(axis, how, source_position(axis, how.coordinates, i)));
+        all.push_back(make_taps(axis, how, source_position(axis, how, i)));
     return all;
 }
 
@@ -248,7 +249,7 @@ void extrapolate(const Call& call, const std::vector<Axis>& axes, const Resampli
     std::vector<std::vector<bool>> outside(axes.size());
     for (size_t axis = 0; axis < axes.size(); ++axis) {
         for (int64_t i = 0; i < axes[axis].dst; ++i) {
-            const double x = source_position(axes[axis], how.coordinates, i);
+            const double x = source_position(axes[axis], how, i);
             outside[axis].push_back(!(x >= 0 && x <= static_cast<double>(axes[axis].src - 1)));
         }
     }

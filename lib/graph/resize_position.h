@@ -25,21 +25,27 @@ inline ResizeAxis resize_axis(int64_t src, int64_t dst, const float* given) {
 
 // Of element `x` of dst in elements of src. Where the scale is the ratio it is divided last, so
 // that whole positions and halves, which rounding turns on, are what they are: 9 of 18 is 7 of 14,
-// and 9 / (18 / 14.) is less. given: ONNX operator Resize, coordinate_transformation_mode, all but
-// tf_crop_and_resize; length_resized is scale * length.
-inline double resize_position(std::string_view mode, const ResizeAxis& axis, int64_t x) {
+// and 9 / (18 / 14.) is less. Where it is a rounded float, `is_nearest` divides in float as others
+// do: 3 / 0.6f is 5, and less in double. given: ONNX operator Resize,
+// coordinate_transformation_mode, all but tf_crop_and_resize; length_resized is scale * length.
+inline double resize_position(std::string_view mode, const ResizeAxis& axis, int64_t x,
+                              bool is_nearest) {
     const auto position = static_cast<double>(x);
     const auto src = static_cast<double>(axis.src), dst = static_cast<double>(axis.dst);
-    if (mode == "asymmetric") return axis.is_ratio ? position * src / dst : position / axis.scale;
+    const auto scaled = [&](double to) {
+        const double from = to / axis.scale;
+        return is_nearest ? static_cast<double>(static_cast<float>(from)) : from;
+    };
+    if (mode == "asymmetric") return axis.is_ratio ? position * src / dst : scaled(position);
     if (mode == "tf_half_pixel_for_nn")
-        return axis.is_ratio ? (2 * position + 1) * src / (2 * dst) : (position + 0.5) / axis.scale;
+        return axis.is_ratio ? (2 * position + 1) * src / (2 * dst) : scaled(position + 0.5);
     if (mode == "align_corners") {
         if (axis.dst == 1) return 0;
         return position * (src - 1) / (axis.is_ratio ? dst - 1 : axis.scale * src - 1);
     }
     if (mode == "pytorch_half_pixel" && axis.dst == 1) return 0;
     if (axis.is_ratio) return ((2 * position + 1) * src / dst - 1) / 2;
-    const double half_pixel = (position + 0.5) / axis.scale - 0.5;
+    const double half_pixel = scaled(position + 0.5) - 0.5;
     if (mode != "half_pixel_symmetric") return half_pixel;
     return src / 2 * (1 - dst / (axis.scale * src)) + half_pixel;
 }

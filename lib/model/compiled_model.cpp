@@ -155,12 +155,20 @@ Result<void> read_files(Container& container, CompiledModel& model) {
     return {};
 }
 
+// Where an entry is. Of a folder without a manifest it is the .rai in it.
+std::string file_of(const Container& container, const std::string& path, const std::string& entry) {
+    if (container.format == "directory") return path + '/' + entry;
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return path;
+    const auto listing = list(path);
+    return listing && !listing->rai.empty() ? path + '/' + listing->rai[0] : path;
+}
+
 // Which file it is: checksums alone may be chosen by whoever makes a model. Who writes a file
 // cannot choose the last two.
-std::string file_stamp(const std::string& path) {
+std::string stamp_of(const std::string& file) {
     struct stat info{};
-    if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
-        ::stat((path + "/model.vmf").c_str(), &info);
+    ::stat(file.c_str(), &info);
     return std::to_string(info.st_size) + ' ' + std::to_string(info.st_ino) + ' ' +
            std::to_string(info.st_ctim.tv_sec) + '.' + std::to_string(info.st_ctim.tv_nsec) + ' ';
 }
@@ -168,7 +176,6 @@ std::string file_stamp(const std::string& path) {
 Result<void> read_programs(const std::shared_ptr<Container>& container, const std::string& path,
                            CompiledModel& model) {
     const Manifest& manifest = container->manifest;
-    const std::string stamp = file_stamp(path);
     for (size_t i = 0; i < model.partitions.size(); ++i) {
         const auto& [program, weights] = manifest.programs[i];
         ProgramSource source;
@@ -189,7 +196,11 @@ Result<void> read_programs(const std::shared_ptr<Container>& container, const st
              {uint64_t{manifest.blobs[program].crc32c}, uint64_t{source.weights_crc32c},
               uint64_t{source.program.size()}, uint64_t{source.weights.size()}})
             model.partitions[i].checksums += std::to_string(part) + ' ';
-        model.partitions[i].checksums += stamp;
+        std::string& checksums = model.partitions[i].checksums;
+        checksums += stamp_of(file_of(*container, path, manifest.blobs[program].name));
+        if (weights >= 0)
+            checksums += stamp_of(
+                file_of(*container, path, manifest.blobs[static_cast<size_t>(weights)].name));
     }
     return {};
 }

@@ -242,6 +242,12 @@ const Case pictures[] = {
      "{coordinate_transformation_mode=\"half_pixel\", mode=\"nearest\", "
      "nearest_mode=\"round_prefer_floor\", scales=f[1.2142857], sizes=[17]} : f32[17]",
      "f32[17] = 0 1 2 2 3 4 5 6 6 7 8 9 10 11 11 12 13"},
+    // 3 / 0.6f is 5 as ONNX Runtime and PyTorch have it, and less in double.
+    {"ResizeByAScaleThatWasRounded",
+     "const %x : f32[7] = {0, 1, 2, 3, 4, 5, 6}\n%y = Resize %x {coordinate_transformation_mode="
+     "\"asymmetric\", mode=\"nearest\", nearest_mode=\"floor\", scales=f[0.6], "
+     "sizes=[4]} : f32[4]",
+     "f32[4] = 0 1 3 5"},
     {"ResizeBetweenCorners",
      "const %x : f32[7] = {0, 1, 2, 3, 4, 5, 6}\n%y = Resize %x {coordinate_transformation_mode="
      "\"align_corners\", mode=\"nearest\", nearest_mode=\"floor\", scales=f[4.142857], "

@@ -333,6 +333,7 @@ Result<Attributes> Importer::attributes(const pb::NodeProto& node) const {
                 out[a.name()] = graph::Strings(a.strings().begin(), a.strings().end());
                 break;
             case pb::AttributeProto::TENSOR:
+            case pb::AttributeProto::SPARSE_TENSOR:
                 break;  // Constant and ConstantOfShape look at the file's own form
             default:
                 return error(ErrorCode::unsupported, "node '" + node_name(node) + "' (" +

@@ -2,6 +2,7 @@
 #include "lib/compile/onnx/lower.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -53,8 +54,11 @@ void constant_node(Builder& b, ModelFile& file, OnnxNode& n) {
                    std::vector<float>(v->floats().begin(), v->floats().end()));
     if (const auto* v = n.find("value_ints"))
         return add(DataType::int64, true, std::vector<int64_t>(v->ints().begin(), v->ints().end()));
-    b.fail(ErrorCode::unsupported,
-           "(Constant) holds strings or a sparse tensor; export it as a dense tensor of numbers");
+    // ONNX Runtime does not take one in a node either.
+    if (n.find("sparse_value"))
+        return b.fail(ErrorCode::bad_model,
+                      "(Constant) holds a sparse tensor; export it as a dense one");
+    b.fail(ErrorCode::unsupported, "(Constant) holds strings; export it as a tensor of numbers");
 }
 
 void constant_of_shape(Builder& b, ModelFile& file, OnnxNode& n) {
@@ -234,7 +238,29 @@ void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
 }
 
 // Set 10's Resize means what Upsample does.
+// Corners that are aligned: to scale * length, as ONNX's tests have it; PyTorch and ONNX Runtime
+// take the whole length.
+void warn_of_part_lengths(Builder& b, const OnnxNode& n) {
+    const ValueId scales = n.opset < 11 ? graph::none : n.input(2);
+    if (scales == graph::none || !b.graph.value(scales).constant || n.find("axes") ||
+        b.type(scales).data_type != DataType::float32 ||
+        n.get("coordinate_transformation_mode", "half_pixel") != "align_corners")
+        return;
+    const auto scale = b.graph.value(scales).constant->as<float>();
+    const auto& shape = b.type(n.input(0)).shape;
+    for (size_t i = 0; i < std::min(scale.size(), shape.size()); ++i) {
+        const double length = static_cast<double>(scale[i]) * static_cast<double>(shape[i]);
+        if (std::fabs(length - std::round(length)) < 1e-4 || length < 1) continue;
+        return b.warn("(Resize) aligns the corners of an axis of " + std::to_string(shape[i]) +
+                      " to " + std::to_string(length) +
+                      ", which is how ONNX defines it; PyTorch and ONNX Runtime align them to " +
+                      std::to_string(static_cast<int64_t>(length)) +
+                      "; export the model with sizes instead of scales");
+    }
+}
+
 void resize(Builder& b, ModelFile&, OnnxNode& n) {
+    warn_of_part_lengths(b, n);
     keep_as(b, n, n.opset < 11 ? "Upsample" : "Resize");
 }
 

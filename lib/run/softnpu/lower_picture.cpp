@@ -99,8 +99,9 @@ AxisTable make_table(const graph::Node& node, float rounded, int64_t in, int64_t
     AxisTable table;
     for (int64_t i = 0; i < out; ++i) {
         // An axis that stays as it is is not looked at, as on the CPU.
-        const double x = in == out && axis.scale == 1 ? static_cast<double>(i)
-                                                      : graph::resize_position(mode, axis, i);
+        const double x = in == out && axis.scale == 1
+                             ? static_cast<double>(i)
+                             : graph::resize_position(mode, axis, i, !linear);
         const auto at =
             static_cast<int64_t>(linear ? std::floor(x) : graph::nearest_position(rounding, x));
         table.first.push_back(std::clamp<int64_t>(at, 0, in - 1));

@@ -184,7 +184,7 @@ Error no_fit(const std::vector<User>& users, const ColumnRequest& request, uint3
     text += " of the " + std::to_string(total) + " of " + in_quotes(request.device) + " for " +
             (request.shared ? "shared" : "exclusive") + " use; in use:";
     for (const User& user : users)
-        if (user.device == request.device)
+        if (user.device == request.device && user.count != 0)
             text += " " + range(user.start, user.count) + (user.shared ? " shared" : " exclusive") +
                     " by " + in_quotes(user.name) + ",";
     if (text.back() == ',')

@@ -417,6 +417,23 @@ TEST_F(Import, TakesTheResizeThatTensorFlowWrites) {
               "tf_half_pixel_for_nn");
 }
 
+TEST_F(Import, WarnsWhereOthersAlignCornersElsewhere) {
+    for (const float scale : {2.0F, 1.7F, 0.6F, 1.5F}) {
+        TinyOnnx m(13);
+        m.input("x", {1, 1, 10, 7})
+            .floats("s", {4}, {1, 1, 1, scale})
+            .node("Resize", {"x", "", "s"}, {"y"},
+                  {{"coordinate_transformation_mode", std::string("align_corners")},
+                   {"mode", std::string("linear")}})
+            .output("y");
+        const Imported out = good(m);
+        ASSERT_EQ(out.messages.size(), scale == 2 ? 0u : 1u) << scale;
+        if (scale == 2) continue;
+        const std::string length = " of 7 to " + std::to_string(7. * scale);
+        EXPECT_NE(out.messages[0].text.find(length), std::string::npos) << out.messages[0].text;
+    }
+}
+
 // Room by what the model says elsewhere, and a warning; without any such thing a refusal.
 TEST_F(Import, GuessesTheRoomOfWhatNothingBounds) {
     TinyOnnx m(17);

@@ -298,6 +298,30 @@ TEST_P(ImportRefusesValues, ThatNobodyKnows) {
 }
 INSTANTIATE_TEST_SUITE_P(Attributes, ImportRefusesValues, testing::ValuesIn(unknown_values));
 
+// Nor is it left to ONNX Runtime, which takes it in a graph and not in a node.
+TEST_F(Import, RefusesASparseConstant) {
+    TinyOnnx m;
+    m.input("x", {2, 2});
+    ::onnx::NodeProto& node = *m.proto().mutable_graph()->add_node();
+    node.set_name("sparse");
+    node.set_op_type("Constant");
+    node.add_output("c");
+    ::onnx::AttributeProto& value = *node.add_attribute();
+    value.set_name("sparse_value");
+    value.set_type(::onnx::AttributeProto::SPARSE_TENSOR);
+    ::onnx::SparseTensorProto& sparse = *value.mutable_sparse_tensor();
+    sparse.add_dims(4);
+    *sparse.mutable_values() = test::int_tensor("v", {1}, {7});
+    *sparse.mutable_indices() = test::int_tensor("i", {1}, {2});
+    m.node("Add", {"x", "c"}, {"y"}).output("y");
+    ImportOptions options;
+    options.foreign.allowed = true;
+    EXPECT_NE(refusal(m, options)
+                  .find("'sparse' (Constant) holds a sparse tensor; export it as a dense one"),
+              std::string::npos)
+        << refusal(m, options);
+}
+
 // ONNX's shape inference divides by them.
 TEST_F(Import, RefusesStridesOfNothingInABody) {
     TinyOnnx body;

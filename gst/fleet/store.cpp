@@ -64,6 +64,7 @@ bool refuses(const std::string& server) {
         port = host.substr(colon + 1);
         host.erase(colon);
     }
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
     if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;

@@ -80,7 +80,7 @@ void KafkaSink::reported(const rd_kafka_message_t& message) {
                  rd_kafka_err2str(message.err));
         entry.delivered = entry.lost = true;
     } else if (!failure_) {
-        failure_ = broker_error(options_, rd_kafka_err2str(message.err));
+        failure_ = broker_error(options_, rd_kafka_err2str(message.err), ErrorCode::unsupported);
     }
 }
 
@@ -163,7 +163,7 @@ Result<bool> KafkaSink::send(const PublishLine& line) {
     }
     on_their_way_.pop_back();
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) return false;
-    return broker_error(options_, rd_kafka_err2str(code));
+    return broker_error(options_, rd_kafka_err2str(code), ErrorCode::unsupported);
 }
 
 size_t KafkaSink::take_delivered() {

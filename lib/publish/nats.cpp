@@ -320,10 +320,12 @@ Result<void> NatsSink::read(const Answer& answer) {
         const std::string subject =
             broker_topic(BrokerKind::nats, options_.topic, entry.line.stream, entry.line.model);
         stream_is_known_ = false;
-        return broker_error(options_, "no stream of JetStream keeps subject '" + subject +
-                                          "', nor can '" + stream_ +
-                                          "' be made for it: give a stream this subject, or set "
-                                          "another topic");
+        return broker_error(options_,
+                            "no stream of JetStream keeps subject '" + subject + "', nor can '" +
+                                stream_ +
+                                "' be made for it: give a stream this subject, or set "
+                                "another topic",
+                            ErrorCode::not_found);
     }
     const auto json = nlohmann::json::parse(answer.text, nullptr, false);
     if (!json.is_object()) return {};
@@ -355,7 +357,7 @@ Result<void> NatsSink::read(const Answer& answer) {
         entry.delivered = entry.lost = true;
         return {};
     }
-    return broker_error(options_, "does not store a record: " + why);
+    return broker_error(options_, "does not store a record: " + why, ErrorCode::unsupported);
 }
 
 Result<void> NatsSink::work() {
@@ -388,8 +390,10 @@ Result<void> NatsSink::work() {
     }
     if (!on_their_way_.empty() && !on_their_way_.front().delivered &&
         Clock::now() - on_their_way_.front().sent > std::chrono::seconds(options_.keepalive_s))
-        return broker_error(options_, "did not acknowledge a record within " +
-                                          std::to_string(options_.keepalive_s) + " s");
+        return broker_error(
+            options_,
+            "did not acknowledge a record within " + std::to_string(options_.keepalive_s) + " s",
+            ErrorCode::timeout);
     return {};
 }
 

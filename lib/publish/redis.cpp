@@ -97,7 +97,8 @@ Result<void> RedisSink::write() {
 
 Result<void> RedisSink::take(const redisReply& reply) {
     if (reply.type == REDIS_REPLY_ERROR)
-        return broker_error(options_, "refused: " + std::string(reply.str, reply.len));
+        return broker_error(options_, "refused: " + std::string(reply.str, reply.len),
+                            ErrorCode::unsupported);
     heard_ = Clock::now();
     if (greetings_) {
         connected_ = --greetings_ == 0;

@@ -74,8 +74,9 @@ void Sender::try_connect() {
 
 void Sender::set_up() {
     link_ = Link::up;
+    // Connections that an obstacle ends come further and further apart.
+    if (has_delivered_ || obstacle_.connections == 0) delay_ms_ = sink_->backoff.first_ms;
     has_delivered_ = false;
-    delay_ms_ = sink_->backoff.first_ms;
     queue_->count([&](PublishCounts& c) {
         c.connected = true;
         c.reconnects += was_connected_;
@@ -87,7 +88,8 @@ void Sender::set_up() {
 void Sender::lose(const Error& reason) {
     collect_delivered();
     const bool disk_full = sink_->disk_full();
-    note_obstacle();
+    // Other codes are answers: the broker had the record, and may take it later.
+    if (reason.code == ErrorCode::io) note_obstacle();
     withdraw();
     if (!sink_->reconnects()) {
         if (events_.failed) events_.failed(reason, disk_full);

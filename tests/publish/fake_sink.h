@@ -41,9 +41,9 @@ public:
     void refuse(const std::string& text) {
         change([&] { refused_ = text; });
     }
-    // The connection ends where a frame with this text is on its way.
-    void end_at(const std::string& text) {
-        change([&] { ending_ = text; });
+    // The connection ends where a frame with this text is on its way, with an error of this code.
+    void end_at(const std::string& text, ErrorCode code = ErrorCode::io) {
+        change([&] { ending_ = text, end_code_ = code; });
     }
     void fail_for_good() {
         change([&] { broken_ = true; });
@@ -83,6 +83,7 @@ private:
     size_t room_ = 0, acknowledged_ = 0;
     std::vector<std::string> lines_;
     std::string refused_, ending_;
+    ErrorCode end_code_ = ErrorCode::io;
     const int wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 };
 
@@ -156,7 +157,8 @@ public:
 private:
     Result<void> check() const {
         if (r_->broken_) return Error{ErrorCode::io, "broken"};
-        if (!r_->here_ || ends_) return Error{ErrorCode::io, "went away"};
+        if (ends_) return Error{r_->end_code_, "ended"};
+        if (!r_->here_) return Error{ErrorCode::io, "went away"};
         return {};
     }
     std::shared_ptr<Receiver> r_;

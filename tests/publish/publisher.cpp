@@ -54,6 +54,13 @@ protected:
     void put(int count) {
         for (int i = 0; i < count; ++i) publisher_->put(a_record(*publisher_, next_++));
     }
+    // Waits until so many are counted. With a spool drain() returns while the link is down.
+    bool comes(uint64_t PublishCounts::* count, uint64_t least) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        while (publisher_->counts().*count < least && std::chrono::steady_clock::now() < end)
+            std::this_thread::yield();
+        return publisher_->counts().*count >= least;
+    }
     std::vector<std::string> states() {
         const std::lock_guard lock(said_->mutex);
         return said_->states;
@@ -349,8 +356,7 @@ TEST_F(PublisherTest, ALargeRecordThatEndsConnectionsLeavesAGapAndTheRestGoesOn)
         for (const size_t label : {3u, 3u, 70000u, 3u, 3u})
             publisher_->put(a_record(*publisher_, next_++, label));
         (void)receiver_->lines(spools ? 10 : 5);
-        // With a spool it was drained while the link was down.
-        while (publisher_->counts().sent < 4) std::this_thread::yield();
+        EXPECT_TRUE(comes(&PublishCounts::sent, 4)) << spools;
         const PublishCounts counts = publisher_->counts();
         EXPECT_EQ(counts.dropped, 1u) << spools;
         EXPECT_EQ(counts.sent, 4u) << spools;
@@ -361,6 +367,18 @@ TEST_F(PublisherTest, ALargeRecordThatEndsConnectionsLeavesAGapAndTheRestGoesOn)
         EXPECT_EQ(gaps, 1u) << spools;
         end();
     }
+}
+
+TEST_F(PublisherTest, ALargeRecordThatTheReceiverAnswersStays) {
+    receiver_->end_at("xxxxx", ErrorCode::unsupported);
+    receiver_->come();
+    open({.spool_dir = spool_});
+    for (const size_t label : {3u, 70000u, 3u})
+        publisher_->put(a_record(*publisher_, next_++, label));
+    EXPECT_TRUE(comes(&PublishCounts::reconnects, 20));
+    receiver_->end_at("");
+    EXPECT_TRUE(comes(&PublishCounts::sent, 3));
+    EXPECT_EQ(publisher_->counts().dropped, 0u);
 }
 
 TEST_F(PublisherTest, WhatTheSpoolRefusedLastLeavesAGapForTheNext) {

@@ -396,6 +396,9 @@ bool enrol(GstVartmlGallery* self) {
             if (!renew()) return false;
             const size_t gone = state.gallery.forget(request.name);
             changed |= gone > 0;
+            const GQuark name = g_quark_try_string(request.name.c_str());
+            for (auto& [track, seen] : state.tracks)
+                if (name && seen.name == name) seen.name = 0;
             if (!gone) warn_of_enrolment(self, request, "it cannot be forgotten, nobody has it");
             return true;
         }

@@ -44,6 +44,7 @@ struct State {
     GstPad *main_pad = nullptr, *meta_pad = nullptr, *src_pad = nullptr;  // never changed
     // streaming thread of sink_main
     bool unlinked_warned = false, waiting_warned = false, doubled_warned = false;
+    bool ahead_warned = false;
 };
 
 }  // namespace
@@ -183,6 +184,22 @@ bool fail_if_unlinked(GstVartmlMetaJoin* self, GstPad* pad) {
     return true;
 }
 
+// Where sink_main has fewer pictures than a tee gives both branches, the tee and both wait for each
+// other for ever.
+void warn_of_running_ahead(GstVartmlMetaJoin* self) {
+    self->state->ahead_warned = true;
+    post_warning(
+        self, "join metadata",
+        {.error = {vartml::ErrorCode::timeout,
+                   "metadata of " + std::to_string(Matcher::most) + " frames has waited for " +
+                       std::to_string(long_wait.count()) +
+                       " s for a picture of sink_main; drop no frames before it, or drop the same "
+                       "before both sink pads, or do not wait with sync=false"},
+         .id = "join-ahead",
+         .property = "sync",
+         .fix = "vartmlmetajoin sync=false"});
+}
+
 GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     auto* self = GST_VARTML_META_JOIN(parent);
     Joint& joint = self->state->joint;
@@ -202,9 +219,12 @@ GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     }
     // A file's branch must not run away from its pictures.
     const auto may_go_on = [&] { return joint.meta.flushing || may_run_ahead(joint); };
-    if (!linked && !joint.changed.wait_for(lock, long_wait, may_go_on)) {
+    if ((!linked || !self->state->ahead_warned) &&
+        !joint.changed.wait_for(lock, long_wait, may_go_on)) {
+        const bool is_paused = joint.main.busy;
         lock.unlock();
         if (fail_if_unlinked(self, self->state->main_pad)) return GST_FLOW_ERROR;
+        if (!is_paused && !self->state->ahead_warned) warn_of_running_ahead(self);
         lock.lock();
     }
     joint.changed.wait(lock, may_go_on);
@@ -407,6 +427,7 @@ GstFlowReturn push_main(GstVartmlMetaJoin* self, GstBuffer* buffer) {
     Joint& joint = self->state->joint;
     const std::lock_guard lock(joint.mutex);
     joint.main.ended = flow != GST_FLOW_OK;
+    joint.main.busy = false;
     if (joint.main.ended) joint.changed.notify_all();
     return flow;
 }
@@ -417,6 +438,7 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
     GstClockTime time;
     {
         const std::lock_guard lock(joint.mutex);
+        joint.main.busy = true;
         time = running_time(joint.main, GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer));
     }
     warn_of_unlinked(self);
@@ -546,6 +568,7 @@ bool start(GstVartmlMetaJoin* self) {
     }
     GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     state.unlinked_warned = state.waiting_warned = state.doubled_warned = false;
+    state.ahead_warned = false;
     Joint& joint = state.joint;
     const std::lock_guard lock(joint.mutex);
     joint.main = joint.meta = {};

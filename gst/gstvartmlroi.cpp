@@ -29,6 +29,7 @@
 #include <gst/video/gstvideometa.h>
 
 #include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/property_table.h"
@@ -202,16 +203,8 @@ struct Region {
 };
 
 gint id_of(GstAnalyticsRelationMeta* meta, const GstAnalyticsODMtd& od) {
-    GstAnalyticsMtd track;
-    guint64 id;
-    GstClockTime first, last;
-    gboolean lost;
-    if (gst_analytics_relation_meta_get_direct_related(
-            meta, od.id, GST_ANALYTICS_REL_TYPE_RELATE_TO,
-            gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track) &&
-        gst_analytics_tracking_mtd_get_info(&track, &id, &first, &last, &lost) && id <= G_MAXINT)
-        return static_cast<gint>(id);
-    return -1;
+    const auto id = track_of(meta, od.id);
+    return id && *id <= G_MAXINT ? static_cast<gint>(*id) : -1;
 }
 
 // The upright rectangle around a detection, made larger, as far as it is in the frame.

@@ -170,9 +170,15 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
         case GST_EVENT_GAP: {
             GstClockTime time, duration;
             gst_event_parse_gap(event, &time, &duration);
-            // The frame that begins where a gap ends is not in it.
-            if (GST_CLOCK_TIME_IS_VALID(duration) && duration > 0) time += duration - 1;
-            const GstClockTime running = running_time(branch, time, 0);
+            const bool lasts = GST_CLOCK_TIME_IS_VALID(duration) && duration > 0;
+            guint64 first = time, end = lasts ? time + duration : time;
+            if (branch.segment.format != GST_FORMAT_TIME ||
+                !gst_segment_clip(&branch.segment, GST_FORMAT_TIME, first, end, &first, &end))
+                break;
+            // The frame that begins where a gap ends is not in it. Backwards its end comes first.
+            const guint64 last = end > first ? end - 1 : end;
+            const GstClockTime running = gst_segment_to_running_time(
+                &branch.segment, GST_FORMAT_TIME, branch.segment.rate < 0 ? first : last);
             if (GST_CLOCK_TIME_IS_VALID(running)) branch.position = running;
             break;
         }

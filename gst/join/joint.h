@@ -68,6 +68,7 @@ struct JoinBranch {
     bool segment_done = false;                    // of a segment seek, until the next segment
     bool ended = false;                           // what it leads to takes no more
     bool untimed = false;                         // its last picture had no running time
+    bool busy = false;                            // a picture is in the element or behind it
     GstClockTime position = GST_CLOCK_TIME_NONE;  // running time that it has reached
     int width = 0, height = 0, par_n = 1, par_d = 1;
     bool tensors = false;  // of a camera, which stretches

@@ -10,6 +10,7 @@
 #include <vartml/preprocess.h>
 
 #include "gst/support/in_place.h"
+#include "gst/support/picture_info.h"
 #include "gst/support/placement.h"
 
 namespace vartml::gst {
@@ -54,7 +55,7 @@ private:
 class VideoMapping {
 public:
     VideoMapping(const GstVideoInfo& info, GstBuffer* buffer, GstMapFlags flags)
-        : mapped_(gst_video_frame_map(&frame_, &info, buffer, flags)) {}
+        : mapped_(map_frame(&frame_, info, buffer, flags)) {}
     ~VideoMapping() {
         if (mapped_) gst_video_frame_unmap(&frame_);
     }

@@ -116,6 +116,8 @@ void Keeper::start(const SourceSettings& settings, Address address) {
         runs_ = true;
         stop_ = finish_ = false;
         status_ = {};
+        reason_.clear();
+        posted_reason_.clear();
         status_.shown = session_settings_.address.shown;
         outage_us_ = g_get_monotonic_time();
     }
@@ -295,7 +297,8 @@ Keeper::Outcome Keeper::watch(Session& session) {
             lock.unlock();
             session.set_state(state, gst_element_get_base_time(element_));
             lock.lock();
-            if (state == GST_STATE_PLAYING && !playing_) attempt_us_ = g_get_monotonic_time();
+            // Nothing comes while it is paused.
+            if (state == GST_STATE_PLAYING) attempt_us_ = g_get_monotonic_time();
             continue;
         }
         if (!watches_time || state != GST_STATE_PLAYING) {

@@ -92,7 +92,7 @@ private:
     GstFlowReturn refused_ = GST_FLOW_OK;
     std::string reason_, posted_reason_;
     SourceStatus status_;
-    gint64 attempt_us_ = 0;  // when the attempt began
+    gint64 attempt_us_ = 0;  // when the attempt began, or went on after a pause
     gint64 outage_us_ = 0;   // since when there is no picture
 };
 

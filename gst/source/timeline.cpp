@@ -2,6 +2,7 @@
 #include "gst/source/timeline.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace vartml::gst {
 namespace {
@@ -43,15 +44,21 @@ GstClockTime Timeline::map(std::optional<GstClockTime> time, std::optional<GstCl
     } else {
         mapped = GstClockTimeDiff(now ? *now : end_);
     }
-    first_ = false;
+    const bool begins = std::exchange(first_, false);
     if (last_ && mapped <= GstClockTimeDiff(*last_)) {
         const GstClockTimeDiff later = GstClockTimeDiff(*last_) + 1 - mapped;
         // Those that follow keep their distance, so that a step back is taken once.
         if (time) offset_ += later;
         mapped += later;
     }
-    last_ = GstClockTime(std::max<GstClockTimeDiff>(mapped, 0));
-    end_ = *last_ + (GST_CLOCK_TIME_IS_VALID(duration) ? duration : 0);
+    const auto place = GstClockTime(std::max<GstClockTimeDiff>(mapped, 0));
+    if (GST_CLOCK_TIME_IS_VALID(duration)) {
+        length_ = duration;
+    } else if (last_ && !begins) {
+        length_ = place - *last_;
+    }
+    last_ = place;
+    end_ = place + length_;
     return *last_;
 }
 

@@ -32,6 +32,7 @@ private:
     bool live_ = false, after_outage_ = false, first_ = true;
     GstClockTimeDiff offset_ = 0;
     std::optional<GstClockTime> last_;  // of the last frame
+    GstClockTime length_ = 0;           // of the last frame; where it has none, from the one before
     GstClockTime end_ = 0;              // where the last frame ends
 };
 

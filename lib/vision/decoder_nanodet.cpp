@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NanoDet: per stride s class scores [1,n,C] and distances [1,n,4*(R+1)]; a distance is the
 // expectation over the softmax of its R+1 bins, times s, from the cell's centre (g + 0.5) * s.
-// So has PicoDet before its post-process, of four strides. NanoDet-Plus, whose export has one table
-// [1,N,C+4*(R+1)] of four strides, counts from g * s.
+// So has PicoDet before its post-process, of four strides. Both may be one table
+// [1,N,C+4*(R+1)]; NanoDet-Plus has one of four strides and counts from g * s.
 // given: nanodet/model/head/gfl_head.py, nanodet_plus_head.py; PaddleDetection's pico_head.py.
 #include <algorithm>
 #include <cmath>
@@ -68,7 +68,8 @@ private:
         const auto stride = static_cast<float>(level.stride);
         const bool is_table = form_.first_distance > 0;
         const uint32_t cell = is_table ? row - static_cast<uint32_t>(level.first) : row;
-        const float middle = is_table ? 0 : 0.5f;
+        const bool is_plus = is_table && form_.grid.levels.size() == std::size(four);
+        const float middle = is_plus ? 0 : 0.5f;
         const float cx = (static_cast<float>(cell % level.width) + middle) * stride;
         const float cy = (static_cast<float>(cell / level.width) + middle) * stride;
         float side[4];
@@ -160,7 +161,7 @@ Result<NanodetForm> form_of(const HeadRequest& request, std::span<const int> str
     return form;
 }
 
-// All levels of NanoDet-Plus in one table.
+// All levels in one table.
 std::optional<NanodetForm> one_table(const HeadRequest& request, std::span<const int> strides) {
     if (request.outputs.size() != 1) return std::nullopt;
     const auto& shape = request.outputs[0].cpu.shape;

@@ -132,6 +132,16 @@ TEST(SourceTimeline, PutsWhatIsNotLiveOneAfterTheOther) {
     EXPECT_EQ(line.map(0, 9 * s, frame), 9 * s) << "after an outage not in the past";
 }
 
+TEST(SourceTimeline, TakesTheLengthOfFramesFromTheirDistance) {
+    Timeline line;
+    line.begin(false, false);
+    EXPECT_EQ(line.map(0, std::nullopt, GST_CLOCK_TIME_NONE), 0u);
+    EXPECT_EQ(line.map(frame, std::nullopt, GST_CLOCK_TIME_NONE), frame);
+    line.begin(false, false);
+    EXPECT_EQ(line.map(0, std::nullopt, GST_CLOCK_TIME_NONE), 2 * frame);
+    EXPECT_EQ(line.map(frame, std::nullopt, GST_CLOCK_TIME_NONE), 3 * frame);
+}
+
 TEST(SourceRetry, WaitsLongerUpToItsBoundAndLongForACameraThatRefuses) {
     for (const auto& [cause, n, delay] :
          std::vector<std::tuple<Cause, unsigned, unsigned>>{{Cause::lost, 1, 100},

@@ -250,6 +250,15 @@ TEST_F(GalleryElement, ForgetsATrackThatWasNotSeenForLong) {
     }
 }
 
+TEST_F(GalleryElement, ForgetsTheNameOfATrack) {
+    set("enrol", "ann");
+    open();
+    EXPECT_EQ(names({{3, ann}}), "ann 1.00");
+    EXPECT_EQ(names({{3, {}}}), "ann 1.00");
+    g_signal_emit_by_name(element_, "forget", "ann");
+    EXPECT_EQ(names({{3, {}}}), "-");
+}
+
 TEST_F(GalleryElement, NamesTheWholePictureToo) {
     set("enrol", "ann");
     open();

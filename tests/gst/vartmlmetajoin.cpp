@@ -226,6 +226,19 @@ TEST_F(MetaJoin, AGapEndsBeforeTheFrameThatFollowsIt) {
     EXPECT_FALSE(has_metadata(joint, 2 * step));
 }
 
+TEST_F(MetaJoin, AGapReachesAsFarAsTheSegmentWhicheverWayItIsPlayed) {
+    for (const double rate : {1., -1.}) {
+        Joint joint;
+        joint.meta.segment.rate = rate;
+        joint.meta.segment.stop = 10 * step;
+        GstEvent* gap = gst_event_new_gap(rate > 0 ? 8 * step : 2 * step, 5 * step);
+        follow(joint, joint.meta, gap);
+        gst_event_unref(gap);
+        EXPECT_TRUE(has_metadata(joint, rate > 0 ? 10 * step - 1 : 8 * step)) << rate;
+        EXPECT_FALSE(has_metadata(joint, rate > 0 ? 10 * step : 8 * step + 1)) << rate;
+    }
+}
+
 // Until there is another segment: what SEGMENT seeks play ends without EOS.
 TEST_F(MetaJoin, ASegmentThatIsDoneEndsTheWaiting) {
     Joint joint;
@@ -644,6 +657,21 @@ TEST_F(MetaJoin, SaysOnceThatAPictureWaitsForLong) {
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-waiting");
     push_meta(step);
     pictures.join();
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+}
+
+// As where frames are dropped before sink_main alone.
+TEST_F(MetaJoin, SaysOnceThatMetadataWaitsForLong) {
+    open();
+    std::thread metadata([this] {
+        for (size_t i = 0; i <= Matcher::most + 1; ++i) push_meta(i * step);
+    });
+    GstMessage* message =
+        gst_bus_timed_pop_filtered(bus_, GST_CLOCK_TIME_NONE, GST_MESSAGE_WARNING);
+    gst_bus_post(bus_, message);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-ahead");
+    push_main(40 * step);
+    metadata.join();
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
 }
 

@@ -383,6 +383,20 @@ TEST_F(Rtsp, PipelineThatIsPausedGoesOn) {
     EXPECT_TRUE(std::ranges::is_sorted(times));
 }
 
+// Behind a queue, so that no sink holds a frame.
+TEST_F(Rtsp, CameraIsNotLostWhileThePipelineIsPaused) {
+    RtspCamera camera;
+    camera.start();
+    Viewer viewer(camera.uri(), "timeout=1000", "queue");
+    viewer.play();
+    viewer.wait_for_frames(5);
+    EXPECT_EQ(viewer.set_state(GST_STATE_PAUSED), GST_STATE_CHANGE_NO_PREROLL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    viewer.play();
+    viewer.wait_for_frames(5);
+    EXPECT_EQ(viewer.stat("failures"), "0");
+}
+
 TEST_F(Rtsp, ElementStopsInEachOfItsStates) {
     RtspCamera camera;
     Viewer viewer(camera.uri());

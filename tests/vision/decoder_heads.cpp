@@ -307,13 +307,14 @@ TEST(Nanodet, DecodesAsTheReference) {
 }
 
 // Four strides. In one table, as NanoDet-Plus has them, distances are from the corners of the
-// cells; with outputs of their own, as PicoDet has them, from the centres.
+// cells; with outputs of their own, as PicoDet has them, or in a table of three strides, as the
+// first NanoDet has them, from the centres.
 TEST(Nanodet, PlusAndPicoDetDecodeAsTheReference) {
     std::mt19937 random(11);
     std::uniform_real_distribution<float> unit(0, 1), logit(-3, 3);
     std::vector<StoredTensor> outputs, distances_last;
-    std::vector<RefBox> from_corners, from_centres;
-    RefTensor table{{}, 0, 80 + 32, false};
+    std::vector<RefBox> from_corners, from_centres, of_three;
+    RefTensor table{{}, 0, 80 + 32, false}, table_of_three = table;
     for (const int stride : {8, 16, 32, 64}) {
         const int across = (static_cast<int>(width) + stride - 1) / stride;
         const size_t cells = static_cast<size_t>(across) * ((height + stride - 1) / stride);
@@ -334,8 +335,12 @@ TEST(Nanodet, PlusAndPicoDetDecodeAsTheReference) {
         add(from_centres, 0.5f);
         outputs.push_back(stored_cpu(scores, "cls" + std::to_string(stride)));
         distances_last.push_back(stored_cpu(distances, "dis" + std::to_string(stride)));
+        if (stride == 32) table_of_three = table, of_three = from_centres;
     }
     outputs.insert(outputs.end(), distances_last.begin(), distances_last.end());
+    ModelInfo three;
+    three.strides = {8, 16, 32};
+    three.decoder = "nanodet";  // else it could be YOLOX, too
     const auto best = [](const std::vector<RefBox>& boxes) {
         auto want = clipped(ref_nms(boxes, 0.6, true, boxes.size()));
         want.resize(std::min<size_t>(want.size(), 100));
@@ -344,6 +349,8 @@ TEST(Nanodet, PlusAndPicoDetDecodeAsTheReference) {
     expect_equal(decode_all(outputs, {}, "nanodet").detections, best(from_centres));
     expect_equal(decode_all({stored_cpu(table, "output")}, {}, "nanodet").detections,
                  best(from_corners));
+    expect_equal(decode_all({stored_cpu(table_of_three, "output")}, three, "nanodet").detections,
+                 best(of_three));
 }
 
 // Lists of boxes: corners, scores and classes, the latter as integers or floats.

@@ -47,10 +47,20 @@ LEFT_OUT = {
 }
 
 
+def tests_of(folder):
+    return json.loads(subprocess.run(['meson', 'introspect', '--tests', folder], check=True, capture_output=True).stdout)
+
+
+def names_of(folder, parts, suites):
+    """Of tests whose name contains one of `parts`, of all where there are none, and which are in one of `suites`, if there are any."""
+    return sorted({test['name'] for test in tests_of(folder)
+                   if (not parts or any(part in test['name'] for part in parts)) and
+                   (not suites or any(suite.split(':')[-1] in suites for suite in test['suite']))})
+
+
 def names_of_emulated(folder, parts):
-    """Of tests whose name contains one of `parts`, of all where there are none; those left out are told."""
-    tests = json.loads(subprocess.run(['meson', 'introspect', '--tests', folder], check=True, capture_output=True).stdout)
-    names = sorted({test['name'] for test in tests if not parts or any(part in test['name'] for part in parts)})
+    """Those left out are told."""
+    names = names_of(folder, parts, [])
     for name in names:
         if name in LEFT_OUT:
             print(f'left out: {name}: {LEFT_OUT[name]}')
@@ -70,8 +80,7 @@ def build(folder, options, extra, suites, all_of_it=True):
 
 def names_given_twice(folder):
     """Of tests of GoogleTest: they leave their results in files of these names, one in the place of the other."""
-    tests = json.loads(subprocess.run(['meson', 'introspect', '--tests', folder], check=True, capture_output=True).stdout)
-    names = collections.Counter(test['name'] for test in tests if test['protocol'] == 'gtest')
+    names = collections.Counter(test['name'] for test in tests_of(folder) if test['protocol'] == 'gtest')
     return sorted(name for name, times in names.items() if times > 1)
 
 
@@ -114,6 +123,9 @@ def main():
             continue
         if twice := names_given_twice(folder):
             failed.append(f'two tests are called {twice[0]}: the results of one would take the place of the other\'s')
+            continue
+        if suites and not names_of(folder, options.names, suites):
+            print(f'{folder} runs {", ".join(suites)} alone, and no test of these is named so: {" ".join(options.names)}')
             continue
         log = os.path.join(folder, 'meson-logs', 'testlog.junit.xml')
         if os.path.exists(log):

@@ -398,6 +398,24 @@ std::vector<GstElement*> children(GstElement* bin) {
     return all;
 }
 
+// Puts an identity in the place of each element that writes or sends what passes through it.
+void replace_publishers(GstElement* bin) {
+    for (GstElement* element : children(bin)) {
+        const std::string name = factory_name(element);
+        if (name != "vartmlpublish" && name != "gvametapublish") continue;
+        GstElement* identity = gst_element_factory_make("identity", nullptr);
+        gst_bin_add(GST_BIN(bin), identity);
+        GstPad *sink = gst_element_get_static_pad(element, "sink"),
+               *src = gst_element_get_static_pad(element, "src");
+        GstPad *before = gst_pad_get_peer(sink), *after = gst_pad_get_peer(src);
+        gst_bin_remove(GST_BIN(bin), element);  // unlinks its pads
+        if (before) gst_pad_link(before, GST_PAD(identity->sinkpads->data));
+        if (after) gst_pad_link(GST_PAD(identity->srcpads->data), after);
+        for (GstPad* pad : {sink, src, before, after})
+            if (pad) gst_object_unref(pad);
+    }
+}
+
 Part inferring_part(GstElement* bin) {
     Part part;
     std::set<GstElement*> seen;
@@ -498,6 +516,7 @@ const char* watch(GstElement* trial) {
 }  // namespace
 
 void try_inference(GstElement* bin) {
+    replace_publishers(bin);
     const Part part = inferring_part(bin);
     if (part.elements.empty()) return write_end("none");
     GstElement* trial = make_trial(bin, part);

@@ -112,11 +112,10 @@ int Opstats::run_reports(const std::vector<OpstatsFile>& files) {
             const p::RunReports one{{&file.path, 1}, model_.descriptor, request_.output_dir, print};
             if (const std::string path = p::run_summary_path(one, *buffer);
                 !written.insert(path).second)
-                fail({ErrorCode::invalid_argument,
-                      file.path +
-                          ": is of the same inference as another buffer, whose "
-                          "summary is " +
-                          path + "; give --names qaic, which tells slices apart"});
+                done = Error{ErrorCode::invalid_argument,
+                             file.path +
+                                 ": is of the same inference as another buffer, whose summary is " +
+                                 path + "; give --names qaic, which tells slices apart"};
             else
                 done = p::write_run_summaries(one);
         }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -417,6 +418,22 @@ TEST(Doctor, FindsNothingWrongWithAHealthyPipeline) {
     EXPECT_FALSE(contains(f.out, "problem  ")) << f.out;
     EXPECT_TRUE(contains(f.out, "ran on test pictures")) << f.out;
     EXPECT_TRUE(contains(f.out, "no problem\n")) << f.out;
+}
+
+TEST(Doctor, LeavesAFileOfRecordsAlone) {
+    ASSERT_EQ(kitchen().faults(), "");
+    const std::string file = kitchen().folder() + "/kept.jsonl";
+    std::ofstream(file) << "of last night\n";
+    const Finished f =
+        run(kitchen().folder(), program() + " doctor m.rai --pipeline '" + camera +
+                                    "video/x-raw,width=64,height=48 ! vartmlinfer model=m.rai ! "
+                                    "vartmldecode ! vartmlpublish method=file location=" +
+                                    file + " ! queue ! vartmloverlay ! fakesink' 2>/dev/null");
+    EXPECT_EQ(f.status, 0) << f.out;
+    EXPECT_TRUE(contains(f.out, "ran on test pictures")) << f.out;
+    std::string line;
+    std::getline(std::ifstream(file), line);
+    EXPECT_EQ(line, "of last night");
 }
 
 }  // namespace

@@ -47,6 +47,9 @@ void check_defects(Examination& e);   // of this GStreamer
 void check_pipeline(Examination& e);  // no finding without a line
 void check_model(Examination& e);     // no finding without a model
 
+// The word as a shell reads it: in quotes where it holds what a shell takes for something else.
+std::string shell_word(const std::string& word);
+
 // What to do about a model that cannot be compiled.
 
 // The line to change or to type after the compiler's sentence about the model: the way out that

@@ -59,7 +59,7 @@ std::string compiled(Examination& e, const std::string& model) {
 
 std::string change_for(const Error& error, const std::string& model) {
     return error.code == ErrorCode::not_found || error.code == ErrorCode::io
-               ? "ls -ld " + model
+               ? "ls -ld " + shell_word(model)
                : "vartml compile MODEL.onnx -o MODEL.rai";
 }
 
@@ -80,13 +80,16 @@ void check_size(Examination& e, const artifact::CompiledModel& model) {
     const device::Target* const target = device::find_target(model.device);
     const uint64_t limit = target ? target->memory_bytes : 0;
     const std::string what = "weights and intermediate tensors take " + mib(needed);
-    if (limit && bytes_needed(model, true) > limit)
-        return e.problem("does not fit: " + what + ", and " + model.device + " has " + mib(limit),
+    const uint64_t on_npu = bytes_needed(model, true);
+    if (limit && on_npu > limit)
+        return e.problem("does not fit: weights and intermediate tensors take " + mib(on_npu) +
+                             " on the NPU, and " + model.device + " has " + mib(limit),
                          "vartml compile MODEL.onnx --device softnpu --quantize FOLDER");
     if (free && needed > free)
         return e.problem("does not fit: " + what + ", and this machine has " + mib(free) + " free",
                          "ps -eo rss,pid,comm --sort=-rss | head");
-    e.fine("fits: " + what + (limit ? " of " + mib(limit) : ""));
+    e.fine("fits: " + what +
+           (limit ? ", of it " + mib(on_npu) + " of " + mib(limit) + " on the NPU" : ""));
 }
 
 void check_views(Examination& e, const std::vector<TensorInfo>& tensors, const char* direction) {
@@ -108,7 +111,7 @@ void check_partitions(Examination& e, const artifact::CompiledModel& model,
                 "': " + s.fallbacks[0].text;
     e.note(std::to_string(others) + " of " + std::to_string(s.total.operators) +
                " operators run on the CPU" + first,
-           "vartml inspect --summary " + path);
+           "vartml inspect --summary " + shell_word(path));
 }
 
 void check_batch(Examination& e, const artifact::CompiledModel& model, const std::string& path) {
@@ -118,7 +121,7 @@ void check_batch(Examination& e, const artifact::CompiledModel& model, const std
     const std::string wanted = std::to_string(model.desired_batch_size);
     e.note("batch " + wanted + " was asked for and " + got + " compiled, so frames run in " + got +
                "s",
-           "vartml inspect " + path);
+           "vartml inspect " + shell_word(path));
 }
 
 // The runtime has the last word.
@@ -238,7 +241,7 @@ std::optional<PictureInput> check_inputs(Examination& e, const artifact::Compile
         e.note(
             "no input is a picture ([1, 1 or 3, height, width] or [1, height, width, 1 or 3]), "
             "so it runs in applications and not in vartmlinfer",
-            "vartml run " + model.model_name);
+            "vartml run " + shell_word(model.model_name));
     return all ? picture : std::nullopt;
 }
 

@@ -94,7 +94,7 @@ std::string compile_again(const Pipeline& p, const Message& m) {
     std::error_code error;
     const bool may_be_ours = fs::is_directory(model, error) || !fs::path(model).has_extension() ||
                              model.ends_with(".rai") || model.ends_with(".tar.gz");
-    return "vartml compile MODEL.onnx" + (may_be_ours ? " -o " + model : "");
+    return "vartml compile MODEL.onnx" + (may_be_ours ? " -o " + shell_word(model) : "");
 }
 std::string model_missing(const Pipeline& p, const Message& m) {
     std::error_code error;
@@ -102,7 +102,7 @@ std::string model_missing(const Pipeline& p, const Message& m) {
     return near.empty() ? compile_again(p, m) : with(p, m, "model", near);
 }
 std::string model_unreadable(const Pipeline&, const Message& m) {
-    return "sudo chmod -R a+rX " + m.file;
+    return "sudo chmod -R a+rX " + shell_word(m.file);
 }
 std::string compile_report(const Pipeline&, const Message& m) {
     return way_out(m.text, m.file);
@@ -130,7 +130,7 @@ std::string allow_fallback(const Pipeline& p, const Message& m) {
     return with(p, m, "on-fallback", "allow");
 }
 std::string run_alone(const Pipeline& p, const Message& m) {
-    return "vartml run " + model_of(p, m);
+    return "vartml run " + shell_word(model_of(p, m));
 }
 std::string sidecar_line(const Pipeline&, const Message& m) {
     const std::string begin = "did you mean '";
@@ -226,11 +226,11 @@ std::string way_out(const std::string& sentence, const std::string& model) {
         for (const std::string_view end : {" to vartml compile", "; ", ", "})
             words = words.substr(0, words.find(end));
         if (words.find(' ') != words.npos)
-            return "vartml compile " + model + ' ' + std::string(words);
+            return "vartml compile " + shell_word(model) + ' ' + std::string(words);
     }
     const size_t last = line.rfind("; ");
     if (last != line.npos) return std::string(line.substr(last + 2));
-    return "ls -l " + model;
+    return "ls -l " + shell_word(model);
 }
 
 }  // namespace vartml::doctor

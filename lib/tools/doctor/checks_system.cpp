@@ -103,7 +103,7 @@ void check_compiler(Examination& e) {
     if (fault.empty()) return e.fine("applications compile .onnx files with " + path);
     e.problem("applications cannot compile .onnx files: " + path + ": " + fault +
                   (is_set ? " (named by VARTML_COMPILER)" : ""),
-              "export VARTML_COMPILER=" + own_program());
+              "export VARTML_COMPILER=" + shell_word(own_program()));
 }
 
 void check_processor(Examination& e) {
@@ -276,7 +276,8 @@ void check_memory(Examination& e) {
     const int reason = errno;
     e.note("tensors are exported as memfds, which GPUs and displays cannot import: " + path + ": " +
                std::strerror(reason),
-           reason == EACCES ? "sudo setfacl -m u:$(id -un):rw " + path : "sudo modprobe udmabuf");
+           reason == EACCES ? "sudo setfacl -m u:$(id -un):rw " + shell_word(path)
+                            : "sudo modprobe udmabuf");
 }
 
 void check_nodes(Examination& e) {
@@ -417,9 +418,10 @@ void check_found(Examination& e, const std::string& gstreamer, const Answer& ele
         return e.fine(gstreamer + " finds vartmlinfer" +
                       (file.empty() ? "" : " " + theirs + " in " + file));
     const std::string beside = plugin_folder();
-    e.problem(gstreamer + " finds vartmlinfer in " + file + ", which is of version " + theirs +
-                  ", but this program and its libraries are " + ours,
-              beside.empty() ? "rm " + file : "export GST_PLUGIN_PATH=" + beside);
+    e.problem(
+        gstreamer + " finds vartmlinfer in " + file + ", which is of version " + theirs +
+            ", but this program and its libraries are " + ours,
+        beside.empty() ? "rm " + shell_word(file) : "export GST_PLUGIN_PATH=" + shell_word(beside));
 }
 
 }  // namespace
@@ -451,7 +453,7 @@ void check_plugin(Examination& e) {
         return e.note(gstreamer + " does not find vartmlinfer, and " + library +
                       " is not beside this program; only pipelines need it");
     e.problem(gstreamer + " does not find vartmlinfer: " + folder + " is not on its path",
-              "export GST_PLUGIN_PATH=" + folder);
+              "export GST_PLUGIN_PATH=" + shell_word(folder));
 }
 
 // Known defects of this GStreamer, where something at hand runs into them: an environment variable,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -145,6 +146,17 @@ std::string own_program() {
     return length > 0 ? std::string(path, static_cast<size_t>(length)) : std::string("vartml");
 }
 
+std::string shell_word(const std::string& word) {
+    const auto is_plain = [](char c) {
+        return (c & 0x80) != 0 || std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+               std::string_view("_./=:,+-@%").find(c) != std::string_view::npos;
+    };
+    if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    return quoted + '\'';
+}
+
 std::string find_gst_program(const std::string& name) {
     std::error_code error;
     const fs::path folder = fs::path(own_program()).parent_path();
@@ -163,8 +175,8 @@ std::string how_to_get_gst_program(const std::string& name, const std::string& o
     if (!list) return "install gst-vartml with its plugins: meson setup build " + options;
     for (std::string line; std::getline(list, line);)
         if (line.starts_with("build gst/" + name + ":"))
-            return "ninja -C " + build.string() + " user";
-    return "meson setup --reconfigure " + build.string() + " " + options;
+            return "ninja -C " + shell_word(build.string()) + " user";
+    return "meson setup --reconfigure " + shell_word(build.string()) + " " + options;
 }
 
 uint64_t available_memory_bytes() {

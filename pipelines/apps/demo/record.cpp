@@ -3,6 +3,8 @@
 
 #include <gst/app/app.h>
 
+#include <filesystem>
+
 #include "pipelines/apps/demo/player.h"
 
 namespace demo {
@@ -37,6 +39,7 @@ void on_need_data(GstAppSrc* source, guint, gpointer data) {
 }  // namespace
 
 vartml::Result<Recording> record(const Scene& scene, unsigned frames, const std::string& file) {
+    const std::string part = file + ".part";  // until it is complete
     auto encoder = h264_encoder(Encoding::good);
     if (!encoder) return encoder.error();
     auto pipeline = make_pipeline(
@@ -44,7 +47,7 @@ vartml::Result<Recording> record(const Scene& scene, unsigned frames, const std:
         "video/x-raw,format=I420 ! " +
         *encoder + " ! h264parse ! mp4mux ! filesink name=sink");
     if (!pipeline) return pipeline.error();
-    g_object_set(element_of(pipeline->get(), "sink").get(), "location", file.c_str(), nullptr);
+    g_object_set(element_of(pipeline->get(), "sink").get(), "location", part.c_str(), nullptr);
 
     Recording recording;
     Feed feed{scene, frames, recording, {}};
@@ -60,7 +63,14 @@ vartml::Result<Recording> record(const Scene& scene, unsigned frames, const std:
     gst_app_src_set_callbacks(GST_APP_SRC(source.get()), &callbacks, &feed, nullptr);
 
     auto interrupted = play(pipeline->get());
-    if (!interrupted) return interrupted.error();
+    std::error_code failure;
+    if (!interrupted || *interrupted) {
+        std::filesystem::remove(part, failure);
+        if (!interrupted) return interrupted.error();
+    } else {
+        std::filesystem::rename(part, file, failure);
+        if (failure) return vartml::Error{vartml::ErrorCode::io, file + ": " + failure.message()};
+    }
     recording.interrupted = *interrupted;
     return recording;
 }

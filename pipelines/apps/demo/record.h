@@ -15,7 +15,8 @@ struct Recording {
     std::vector<std::vector<KnownCode>> codes;  // by frame
 };
 
-// Renders `frames` frames of the scene and writes them to the MP4 file, H.264.
+// Renders `frames` frames of the scene and writes them to the MP4 file, H.264. What is there keeps
+// its place until the new one is complete; an interrupted one never takes it.
 vartml::Result<Recording> record(const Scene& scene, unsigned frames, const std::string& file);
 
 }  // namespace demo

@@ -36,7 +36,7 @@ public:
         const int64_t end = number_of(now);
         for (int64_t n = std::max<int64_t>(first_, end - static_cast<int64_t>(kept)); n < end;
              ++n) {
-            const Second& second = seconds_[static_cast<size_t>(n) % kept];
+            const Second& second = seconds_[static_cast<size_t>(n) % seconds_.size()];
             seconds.push_back(second.number == n ? second : Second{.number = n});
         }
         return seconds;
@@ -49,12 +49,12 @@ private:
     Second& at(Time now) {
         const int64_t number = number_of(now);
         first_ = std::min(first_, number);
-        Second& second = seconds_[static_cast<size_t>(number) % kept];
+        Second& second = seconds_[static_cast<size_t>(number) % seconds_.size()];
         if (second.number != number) second = {.number = number};
         return second;
     }
 
-    std::array<Second, kept> seconds_{};
+    std::array<Second, kept + 1> seconds_{};  // with the one that is not over
     int64_t first_ = INT64_MAX;
 };
 

@@ -266,7 +266,7 @@ void Player::on_element_message(const GstStructure* s) {
         gchar* model = nullptr;
         g_object_get(infer_.get(), "model", &model, nullptr);
         const auto at = std::find(models_.begin(), models_.end(), model ? model : "");
-        if (at != models_.end()) model_ = static_cast<size_t>(at - models_.begin());
+        if (at != models_.end()) use_model(static_cast<size_t>(at - models_.begin()));
         g_free(model);
     }
 }
@@ -408,6 +408,12 @@ Result<void> Player::set_model(size_t index) {
     return {};
 }
 
+void Player::use_model(size_t index) {
+    model_ = index;
+    if (options_.labels.size() > 1)
+        g_object_set(decode_.get(), "label-file", options_.labels[index].c_str(), nullptr);
+}
+
 void Player::tried(size_t index, const std::string& error) {
     compiled_percent_ = -1;
     trial_.reset();
@@ -415,10 +421,8 @@ void Player::tried(size_t index, const std::string& error) {
         notice("the model was not changed: " + error, true);
         return;
     }
-    model_ = index;
-    // Names of the classes, before the model that has them: it may be there at once.
-    if (options_.labels.size() > 1)
-        g_object_set(decode_.get(), "label-file", options_.labels[index].c_str(), nullptr);
+    // Names of the classes before the model that has them: it may be there at once.
+    use_model(index);
     g_object_set(infer_.get(), "model", models_[index].c_str(), nullptr);
 }
 

@@ -76,6 +76,7 @@ private:
 
     Player(const Options& options, Callbacks callbacks);
     vartml::Result<void> build();
+    void use_model(size_t index);
     void tried(size_t index, const std::string& error);
     void watch();
     void watch_latency(const char* pad, bool comes);

@@ -3,7 +3,8 @@
 
 #include <gst/analytics/analytics.h>
 
-#include <iterator>
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace live {
@@ -78,21 +79,29 @@ std::vector<Sighting> sightings_of(GstBuffer* buffer) {
     return seen;
 }
 
-bool Sightings::is_new(int64_t track) {
-    if (track < 0 || !tracks_.insert(track).second) return false;
-    if (tracks_.size() > max_known_tracks)
-        tracks_.erase(tracks_.begin(), std::next(tracks_.begin(), max_known_tracks / 2));
-    return true;
+void Sightings::forget_old_tracks() {
+    if (tracks_.size() <= max_known_tracks) return;
+    std::vector<std::pair<uint64_t, int64_t>> by_age;
+    for (const auto& [track, frame] : tracks_) by_age.emplace_back(frame, track);
+    const auto middle = by_age.begin() + max_known_tracks / 2;
+    std::nth_element(by_age.begin(), middle, by_age.end());
+    for (auto old = by_age.begin(); old != middle; ++old)
+        if (old->first != frame_) tracks_.erase(old->second);
 }
 
 void Sightings::frame(std::vector<Sighting> seen) {
+    ++frame_;
     for (auto& [label, one] : classes_) one.now = 0;
     for (const Sighting& sighting : seen) {
         Class& one = classes_[sighting.label];
         one.label = sighting.label;
         one.frames += one.now++ == 0;
-        one.tracks += is_new(sighting.track);
+        if (sighting.track < 0) continue;
+        const auto [known, is_new] = tracks_.try_emplace(sighting.track, frame_);
+        known->second = frame_;
+        one.tracks += is_new;
     }
+    forget_old_tracks();
     newest_ = std::move(seen);
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -40,11 +39,12 @@ public:
     std::vector<Class> classes() const;  // by label
 
 private:
-    bool is_new(int64_t track);
+    void forget_old_tracks();
 
     std::vector<Sighting> newest_;
     std::map<std::string, Class> classes_;
-    std::set<int64_t> tracks_;  // known ones; ids are never used again, so old ones may go
+    uint64_t frame_ = 0;                  // number of the newest
+    std::map<int64_t, uint64_t> tracks_;  // known ones with the frame that had them last
 };
 
 }  // namespace live

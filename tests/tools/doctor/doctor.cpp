@@ -346,6 +346,7 @@ TEST(WayOut, IsTheEndOfTheSentence) {
         {"m.onnx: cannot be opened: No such file or directory", "ls -l m.onnx"},
     };
     for (const Case& c : cases) EXPECT_EQ(way_out(c.sentence, "m.onnx"), c.change);
+    EXPECT_EQ(way_out("it's m.onnx: cannot be opened", "it's m.onnx"), "ls -l 'it'\\''s m.onnx'");
 }
 
 TEST_F(Doctor, NamesASectionOfASidecarThatIsOfNoTensor) {

@@ -44,7 +44,7 @@ struct State {
     GstPad *main_pad = nullptr, *meta_pad = nullptr, *src_pad = nullptr;  // never changed
     // streaming thread of sink_main
     bool unlinked_warned = false, waiting_warned = false, doubled_warned = false;
-    bool ahead_warned = false;
+    bool ahead_warned = false;  // streaming thread of sink_meta
 };
 
 }  // namespace
@@ -219,9 +219,9 @@ GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     }
     // A file's branch must not run away from its pictures.
     const auto may_go_on = [&] { return joint.meta.flushing || may_run_ahead(joint); };
-    if ((!linked || !self->state->ahead_warned) &&
-        !joint.changed.wait_for(lock, long_wait, may_go_on)) {
-        const bool is_paused = joint.main.busy;
+    while ((!linked || !self->state->ahead_warned) &&
+           !joint.changed.wait_for(lock, long_wait, may_go_on)) {
+        const bool is_paused = joint.main.busy || GST_STATE(self) != GST_STATE_PLAYING;
         lock.unlock();
         if (fail_if_unlinked(self, self->state->main_pad)) return GST_FLOW_ERROR;
         if (!is_paused && !self->state->ahead_warned) warn_of_running_ahead(self);

@@ -9,6 +9,7 @@ usage: run.py --build DIR [--all | --emulated FILE] [NAME...]
 """
 import argparse
 import collections
+import fnmatch
 import json
 import os
 import subprocess
@@ -54,7 +55,7 @@ def tests_of(folder):
 def names_of(folder, parts, suites):
     """Of tests whose name contains one of `parts`, of all where there are none, and which are in one of `suites`, if there are any."""
     return sorted({test['name'] for test in tests_of(folder)
-                   if (not parts or any(part in test['name'] for part in parts)) and
+                   if (not parts or any(fnmatch.fnmatch(test['name'], f'*{part}*') for part in parts)) and
                    (not suites or any(suite.split(':')[-1] in suites for suite in test['suite']))})
 
 

@@ -173,7 +173,8 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
             const bool lasts = GST_CLOCK_TIME_IS_VALID(duration) && duration > 0;
             guint64 first = time, end = lasts ? time + duration : time;
             if (branch.segment.format != GST_FORMAT_TIME ||
-                !gst_segment_clip(&branch.segment, GST_FORMAT_TIME, first, end, &first, &end))
+                (lasts &&
+                 !gst_segment_clip(&branch.segment, GST_FORMAT_TIME, first, end, &first, &end)))
                 break;
             // The frame that begins where a gap ends is not in it. Backwards its end comes first.
             const guint64 last = end > first ? end - 1 : end;

@@ -75,7 +75,10 @@ struct JoinBranch {
     GstClockTime frame_duration = GST_CLOCK_TIME_NONE;
     JoinBranch() { gst_segment_init(&segment, GST_FORMAT_TIME); }
     // Not caps: they outlive a flush.
-    void restart() { position = GST_CLOCK_TIME_NONE, eos = segment_done = ended = untimed = false; }
+    void restart() {
+        position = GST_CLOCK_TIME_NONE;
+        eos = segment_done = ended = untimed = busy = false;
+    }
     // No frame comes before there is another segment, if any.
     bool at_end() const { return eos || segment_done; }
 };

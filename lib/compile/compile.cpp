@@ -530,6 +530,12 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     m.stats_level = static_cast<uint16_t>(request_.stats.level);
     m.exact_floats = !request_.convert_floats;
     TensorPlaces places = find_tensor_places(imported_.graph, decided.parts);
+    const auto quantises = [](const auto& program) {
+        return std::ranges::any_of(program.second.graph.nodes, [](const graph::Node& node) {
+            return node.kind == "QuantizeLinear";
+        });
+    };
+    if (std::ranges::none_of(programs_, quantises)) places.shared.clear();
     // What the host converts is as ONNX has it on both sides.
     places.inner.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
     places.on_host.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());

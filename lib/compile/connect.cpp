@@ -51,18 +51,14 @@ TensorPlaces find_tensor_places(const graph::Graph& graph, const std::vector<Par
         const int32_t maker =
             uses.producer[v] < 0 ? nowhere : part_of[static_cast<size_t>(uses.producer[v])];
         bool host = !is_input && !is_npu(maker), elsewhere = false;
-        bool is_quantised = false;
         std::set<int32_t> readers;
         for (const int32_t n : uses.consumers[v]) {
             const int32_t reader = part_of[static_cast<size_t>(n)];
             host = host || !is_npu(reader);
             elsewhere = elsewhere || reader != maker;
             readers.insert(reader);
-            const std::string& kind = graph.nodes[static_cast<size_t>(n)].kind;
-            is_quantised = is_quantised || kind == "QuantizeLinear" || kind == "ReduceMax" ||
-                           kind == "ReduceMin";
         }
-        if (is_input && is_quantised && readers.size() > 1) places.shared.insert(value.name);
+        if (is_input && readers.size() > 1) places.shared.insert(value.name);
         if (is_input ? host : elsewhere) places.inner.insert(value.name);
         if ((is_input || uses.is_output[v]) && host) places.on_host.insert(value.name);
     }

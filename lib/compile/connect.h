@@ -20,8 +20,8 @@ struct TensorPlaces {
     std::set<std::string> inner;
     // At the model's border and touched by the CPU: they have no HW view.
     std::set<std::string> on_host;
-    // Inputs of the model that several parts read and one of them may quantise: with the type of
-    // the ONNX model in all of them.
+    // Inputs of the model that several parts read: where one part quantises, with the type of the
+    // ONNX model in all of them.
     std::set<std::string> shared;
 };
 TensorPlaces find_tensor_places(const graph::Graph& graph, const std::vector<Part>& parts);

@@ -80,7 +80,9 @@ void KafkaSink::reported(const rd_kafka_message_t& message) {
                  rd_kafka_err2str(message.err));
         entry.delivered = entry.lost = true;
     } else if (!failure_) {
-        failure_ = broker_error(options_, rd_kafka_err2str(message.err), ErrorCode::unsupported);
+        const bool late = message.err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT;
+        failure_ = broker_error(options_, rd_kafka_err2str(message.err),
+                                late ? ErrorCode::timeout : ErrorCode::unsupported);
     }
 }
 

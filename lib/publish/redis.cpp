@@ -96,9 +96,13 @@ Result<void> RedisSink::write() {
 }
 
 Result<void> RedisSink::take(const redisReply& reply) {
-    if (reply.type == REDIS_REPLY_ERROR)
-        return broker_error(options_, "refused: " + std::string(reply.str, reply.len),
-                            ErrorCode::unsupported);
+    if (reply.type == REDIS_REPLY_ERROR) {
+        // Of bytes that it could not read, such as those of a record that is too large.
+        const std::string text(reply.str, reply.len);
+        const bool unread = text.starts_with("ERR Protocol error");
+        return broker_error(options_, "refused: " + text,
+                            unread ? ErrorCode::io : ErrorCode::unsupported);
+    }
     heard_ = Clock::now();
     if (greetings_) {
         connected_ = --greetings_ == 0;

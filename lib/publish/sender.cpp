@@ -88,8 +88,8 @@ void Sender::set_up() {
 void Sender::lose(const Error& reason) {
     collect_delivered();
     const bool disk_full = sink_->disk_full();
-    // Other codes are answers: the broker had the record, and may take it later.
-    if (reason.code == ErrorCode::io) note_obstacle();
+    // Other codes are answers: the receiver may take the record later.
+    if (reason.code == ErrorCode::io || reason.code == ErrorCode::timeout) note_obstacle();
     withdraw();
     if (!sink_->reconnects()) {
         if (events_.failed) events_.failed(reason, disk_full);
@@ -147,6 +147,7 @@ void Sender::collect_delivered() {
     uint64_t sent = 0, replayed = 0, lost = 0;
     const size_t delivered = std::min(sink_->take_delivered(), in_flight_);
     has_delivered_ = has_delivered_ || delivered > 0;
+    if (delivered > 0) obstacle_.connections = 0;
     const std::vector<size_t> never = sink_->take_lost();
     std::vector<PublishLine> gaps;
     for (size_t n = 0; n < delivered; ++n, --in_flight_) {

@@ -33,8 +33,8 @@ private:
         bool replayed = false;  // was read from there
     };
     // A large record that was the first on its way when connections ended, one after the other,
-    // before anything was delivered and without a reason: as brokers do that take no such size and
-    // do not say so.
+    // before anything was delivered and without an answer: as with brokers that take no such size
+    // and do not say so.
     struct Obstacle {
         std::string run;
         uint64_t first = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NanoDet: per stride s class scores [1,n,C] and distances [1,n,4*(R+1)]; a distance is the
 // expectation over the softmax of its R+1 bins, times s, from the cell's centre (g + 0.5) * s.
-// So has PicoDet before its post-process, of four strides. Both may be one table
-// [1,N,C+4*(R+1)]; NanoDet-Plus has one of four strides and counts from g * s.
-// given: nanodet/model/head/gfl_head.py, nanodet_plus_head.py; PaddleDetection's pico_head.py.
+// So has PicoDet before its post-process, of four strides. NanoDet of three strides may be one
+// table [1,N,C+4*(R+1)]; one of four is NanoDet-Plus, which counts from g * s. given:
+// nanodet/model/head/gfl_head.py, nanodet_plus_head.py; PaddleDetection's pico_head.py.
 #include <algorithm>
 #include <cmath>
 

@@ -205,35 +205,45 @@ TEST_F(CompilePartition, GivesASharedOutputOneForm) {
     EXPECT_EQ(model.outputs[0].hw->data_type, DataType::float32);
 }
 
-// One partition quantises it, another one computes with it.
+// One partition quantises it, at once or moved, or computes with it; another one computes with it.
 TEST_F(CompilePartition, GivesASharedInputOneForm) {
     request_.threshold_gops_percent = 0;
-    TinyOnnx m;
-    m.input("x", {1, 4, 8, 8}).weights("w", {4, 4, 1, 1}).floats("s", {}, {0.05F});
-    m.node("QuantizeLinear", {"x", "s", "z"}, {"q"})
-        .node("DequantizeLinear", {"q", "s", "z"}, {"d"});
-    m.proto().mutable_graph()->add_initializer()->CopyFrom([] {
-        ::onnx::TensorProto zero;
-        zero.set_name("z");
-        zero.set_data_type(::onnx::TensorProto::UINT8);
-        zero.add_int32_data(128);
-        return zero;
-    }());
-    m.node("Trilu", {"d"}, {"t"}).node("Add", {"t", "x"}, {"a"}).node("Conv", {"a", "w"}, {"y"});
-    m.output("y");
-    for (const bool quantised : {false, true}) {
-        request_.quantised_inputs = quantised;
-        const CompiledModel model = compiled(m);
-        ASSERT_TRUE(model.inputs[0].hw);
-        size_t readers = 0;
-        for (const artifact::Partition& p : model.partitions)
-            for (const TensorInfo& t : p.inputs)
-                if (t.name == "x") {
-                    ++readers;
-                    EXPECT_EQ(t.hw, model.inputs[0].hw) << p.name;
-                }
-        EXPECT_EQ(readers, 2u) << quantised;
-        EXPECT_EQ(model.inputs[0].hw->data_type, DataType::float32);
+    enum Beginning { quantised, moved, floats };
+    for (const Beginning beginning : {quantised, moved, floats}) {
+        TinyOnnx m;
+        m.input("x", {1, 4, 8, 8}).weights("w", {4, 4, 1, 1}).floats("s", {}, {0.05F});
+        m.proto().mutable_graph()->add_initializer()->CopyFrom([] {
+            ::onnx::TensorProto zero;
+            zero.set_name("z");
+            zero.set_data_type(::onnx::TensorProto::UINT8);
+            zero.add_int32_data(128);
+            return zero;
+        }());
+        if (beginning == moved) m.node("Transpose", {"x"}, {"p"}, {{"perm", Ints{0, 1, 3, 2}}});
+        if (beginning == floats) {
+            m.node("Conv", {"x", "w"}, {"d"});
+        } else {
+            m.node("QuantizeLinear", {beginning == moved ? "p" : "x", "s", "z"}, {"q"})
+                .node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+        }
+        m.node("Trilu", {"d"}, {"t"}).node("Add", {"t", "x"}, {"a"});
+        m.node("Conv", {"a", "w"}, {"y"}).output("y");
+        for (const bool quantises : {false, true}) {
+            SCOPED_TRACE(testing::Message() << beginning << ' ' << quantises);
+            request_.quantised_inputs = quantises;
+            const CompiledModel model = compiled(m);
+            ASSERT_TRUE(model.inputs[0].hw);
+            size_t readers = 0;
+            for (const artifact::Partition& p : model.partitions)
+                for (const TensorInfo& t : p.inputs)
+                    if (t.name == "x") {
+                        ++readers;
+                        EXPECT_EQ(t.hw, model.inputs[0].hw) << p.name;
+                    }
+            EXPECT_EQ(readers, 2u);
+            EXPECT_EQ(model.inputs[0].hw->data_type,
+                      beginning == floats ? DataType::bf16 : DataType::float32);
+        }
     }
 }
 

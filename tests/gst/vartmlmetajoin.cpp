@@ -666,9 +666,9 @@ TEST_F(MetaJoin, SaysOnceThatMetadataWaitsForLong) {
     std::thread metadata([this] {
         for (size_t i = 0; i <= Matcher::most + 1; ++i) push_meta(i * step);
     });
-    GstMessage* message =
-        gst_bus_timed_pop_filtered(bus_, GST_CLOCK_TIME_NONE, GST_MESSAGE_WARNING);
-    gst_bus_post(bus_, message);
+    if (GstMessage* message =
+            gst_bus_timed_pop_filtered(bus_, 60 * GST_SECOND, GST_MESSAGE_WARNING))
+        gst_bus_post(bus_, message);
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-ahead");
     push_main(40 * step);
     metadata.join();

@@ -2,7 +2,6 @@
 #include "lib/compile/onnx/lower.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "lib/graph/attribute_values.h"
 #include "lib/graph/canonical.h"
 #include "lib/graph/ops.h"
+#include "lib/graph/resize_position.h"
 
 namespace vartml::onnx {
 namespace {
@@ -237,7 +237,6 @@ void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
     bind_first(b, n, b.emit("Reshape", {y, b.ints(shape)}));
 }
 
-// Set 10's Resize means what Upsample does.
 // Corners that are aligned: to scale * length, as ONNX's tests have it; PyTorch and ONNX Runtime
 // take the whole length.
 void warn_of_part_lengths(Builder& b, const OnnxNode& n) {
@@ -249,16 +248,19 @@ void warn_of_part_lengths(Builder& b, const OnnxNode& n) {
     const auto scale = b.graph.value(scales).constant->as<float>();
     const auto& shape = b.type(n.input(0)).shape;
     for (size_t i = 0; i < std::min(scale.size(), shape.size()); ++i) {
-        const double length = static_cast<double>(scale[i]) * static_cast<double>(shape[i]);
-        if (std::fabs(length - std::round(length)) < 1e-4 || length < 1) continue;
+        const float length = static_cast<float>(shape[i]) * scale[i];
+        if (!(length >= 2 && length < 1e9F) || shape[i] < 2)
+            continue;  // one element has no corners
+        const auto whole = static_cast<int64_t>(length);
+        if (graph::resize_axis(shape[i], whole, &scale[i]).is_ratio) continue;
         return b.warn("(Resize) aligns the corners of an axis of " + std::to_string(shape[i]) +
                       " to " + std::to_string(length) +
                       ", which is how ONNX defines it; PyTorch and ONNX Runtime align them to " +
-                      std::to_string(static_cast<int64_t>(length)) +
-                      "; export the model with sizes instead of scales");
+                      std::to_string(whole) + "; export the model with sizes instead of scales");
     }
 }
 
+// Set 10's Resize means what Upsample does.
 void resize(Builder& b, ModelFile&, OnnxNode& n) {
     warn_of_part_lengths(b, n);
     keep_as(b, n, n.opset < 11 ? "Upsample" : "Resize");

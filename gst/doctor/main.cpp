@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gst/gst.h>
@@ -270,6 +271,13 @@ GstElement* parse_line(const std::string& line) {
     GstElement* bin =
         gst_parse_launch_full(line.c_str(), context, GST_PARSE_FLAG_PLACE_IN_BIN, &error);
     if (bin) gst_object_ref_sink(bin);
+    // given: a single element is not placed in one.
+    if (bin && G_OBJECT_TYPE(bin) != GST_TYPE_BIN) {
+        GstElement* alone = std::exchange(bin, gst_bin_new(nullptr));
+        gst_object_ref_sink(bin);
+        gst_bin_add(GST_BIN(bin), alone);
+        gst_object_unref(alone);
+    }
     if (error) {
         write_parse_error(bin, context, *error);
         gst_clear_object(&bin);

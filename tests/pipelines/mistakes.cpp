@@ -420,6 +420,16 @@ TEST(Doctor, FindsNothingWrongWithAHealthyPipeline) {
     EXPECT_TRUE(contains(f.out, "no problem\n")) << f.out;
 }
 
+TEST(Doctor, LooksAtALineOfOneElement) {
+    ASSERT_EQ(kitchen().faults(), "");
+    for (const char* line : {"identity", "videotestsrc", "vartmlinfer model=m.rai"}) {
+        const Finished f = run(kitchen().folder(),
+                               program() + " doctor m.rai --pipeline '" + line + "' 2>/dev/null");
+        EXPECT_TRUE(contains(f.out, "the line has 1 element ")) << line << '\n' << f.out;
+    }
+    EXPECT_EQ(run(kitchen().folder(), program() + " doctor --pipeline '' 2>/dev/null").status, 2);
+}
+
 TEST(Doctor, LeavesAFileOfRecordsAlone) {
     ASSERT_EQ(kitchen().faults(), "");
     const std::string file = kitchen().folder() + "/kept.jsonl";

@@ -332,7 +332,8 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         add_tracks(buffer, state.clock, now, state.found, state.identities);
     } else {
         state.tracker.predict(now, state.predicted);
-        if (state.predict)
+        // The frame names the new model, which has found none of them yet.
+        if (state.predict && !evidence.swapped)
             add_predicted(buffer, state.clock, state.predicted, state.turns, state.size);
     }
     const vartml::TrackCounts counts = state.tracker.counts();

@@ -177,11 +177,18 @@ void add(const Inference& inference, Evidence& e) {
 }  // namespace
 
 // Where a frame has no regions, who makes them says whether that means anything.
-EvidenceReader::Weight EvidenceReader::weigh(const Inference& inference, bool has_detection) {
-    const std::string_view id =
-        inference.record ? std::string_view(inference.record->infer_id) : "";
-    const bool known = std::ranges::find(detectors_, id) != detectors_.end();
-    if (has_detection && !known) detectors_.emplace_back(id);
+EvidenceReader::Weight EvidenceReader::weigh(const Inference& inference, bool has_detection,
+                                             bool& swapped) {
+    const InferenceRecord* record = inference.record.get();
+    const std::string_view id = record ? std::string_view(record->infer_id) : "";
+    const unsigned epoch = record ? record->model_epoch : 0;
+    auto detector = std::ranges::find(detectors_, id, &Detector::infer_id);
+    const bool known = detector != detectors_.end();
+    if (has_detection && !known) detectors_.push_back({std::string(id), epoch});
+    const bool has_result = inference.status == InferenceStatus::inferred ||
+                            inference.status == InferenceStatus::carried;
+    if (known && has_result) detector->model_epoch = epoch;
+    swapped = swapped || (known && detector->model_epoch != epoch);
     if (has_detection) return Weight::of_a_detection;
     return known && inference.status != InferenceStatus::skipped_region ? Weight::of_a_detector
                                                                         : Weight::any;
@@ -190,15 +197,18 @@ EvidenceReader::Weight EvidenceReader::weigh(const Inference& inference, bool ha
 Evidence EvidenceReader::read(GstBuffer* buffer, const TrackableBoxes& found) {
     Evidence evidence, of_regions;
     Weight most = Weight::any;
+    bool swapped = false;
     GstAnalyticsMtd mtd;
     for (unsigned i = 0; const Inference* inference = get_inference(buffer, i, &mtd); ++i) {
-        const Weight weight = weigh(*inference, has_detection(buffer, mtd, found));
+        const Weight weight = weigh(*inference, has_detection(buffer, mtd, found), swapped);
         if (weight < most) continue;
         if (weight > most) evidence = of_regions = {};
         most = weight;
         add(*inference, inference->region_od >= 0 ? of_regions : evidence);
     }
-    return evidence.kind == Evidence::Kind::none ? of_regions : evidence;
+    if (evidence.kind == Evidence::Kind::none) evidence = of_regions;
+    evidence.swapped = swapped && evidence.kind == Evidence::Kind::not_inferred;
+    return evidence;
 }
 
 void KnownIdentities::find(std::span<const vartml::Detection> found,

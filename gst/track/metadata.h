@@ -65,6 +65,7 @@ struct Evidence {
     guint64 result_id = 0;  // of inferred and carried
     guint64 age_ns = 0;     // of carried
     bool still = false;     // of carried: the frame shows what that earlier one showed
+    bool swapped = false;   // of not_inferred: by another model than found what is tracked
 };
 
 // Reads the records of inferences. Those count that detections of the frame are of; else those of
@@ -78,9 +79,13 @@ public:
 
 private:
     enum class Weight { any, of_a_detector, of_a_detection };
-    Weight weigh(const Inference& inference, bool has_detection);
+    struct Detector {
+        std::string infer_id;
+        unsigned model_epoch;  // of its last result
+    };
+    Weight weigh(const Inference& inference, bool has_detection, bool& swapped);
 
-    std::vector<std::string> detectors_;  // infer_id of each
+    std::vector<Detector> detectors_;
 };
 
 // The boxes of a result and whose they are, for frames that carry it again.

@@ -18,6 +18,7 @@ struct Said {
     guint64 result = 0;
     GstClockTime age = 0;
     bool region = false;
+    unsigned epoch = 0;
 };
 
 class Evidences : public Track {
@@ -28,6 +29,7 @@ protected:
         for (unsigned i = 0; i < all.size(); ++i) {
             auto record = std::make_shared<InferenceRecord>();
             record->infer_id = all[i].infer;
+            record->model_epoch = all[i].epoch;
             Inference inference;
             inference.status = all[i].status;
             inference.result_id = all[i].result;
@@ -105,6 +107,19 @@ TEST_F(Evidences, AModelWithoutDetectionsAgesNoTrack) {
         EXPECT_EQ(found, (Found{{10, "cat", 1}})) << n;
     }
     EXPECT_EQ(stat("lost"), 0u);
+}
+
+// Frames between the change and its first result name the new model.
+TEST_F(Evidences, TracksOfTheModelBeforeAreNotShownAsThoseOfTheNext) {
+    open();
+    const Said next{.infer = "boxes", .status = skipped_busy, .boxes = {}, .epoch = 1};
+    Said found = next;
+    found.status = inferred, found.boxes = {{10}};
+    on_frame({{"boxes", inferred, {{10}}}});
+    EXPECT_EQ(on_frame({{"boxes", skipped_busy, {}}}), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(on_frame({next}), Found{});
+    EXPECT_EQ(on_frame({found}), (Found{{10, "cat", 1}})) << "of the same class";
+    EXPECT_EQ(on_frame({next}), (Found{{10, "cat", 1}}));
 }
 
 TEST_F(Evidences, ADetectorThatFoundNothingAgesTracks) {

@@ -31,6 +31,7 @@
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/property_table.h"
+#include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlpublish_debug);
 #define GST_CAT_DEFAULT vartmlpublish_debug
@@ -53,6 +54,7 @@ struct State {
     std::string stream_name;  // the properties as they were at start
     uint64_t epoch = 0;
     guint64 frames = 0;  // since STREAM_START
+    IdleNotice idle;
     FrameSize size;
 };
 
@@ -264,6 +266,7 @@ gboolean start(GstBaseTransform* base) {
     state.stream_name = settings.stream_name;
     state.epoch = settings.epoch;
     state.frames = 0;
+    state.idle.restart();
     state.size = {};
     auto opened = open_publisher(settings, events_of(self, settings));
     if (const auto* failure = std::get_if<Failure>(&opened))
@@ -380,6 +383,10 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto record = publisher->take();
     record->frame_seq = frame;
     state.reader.read(buffer, include, *record);
+    state.idle.frame(
+        GST_ELEMENT(base),
+        {.id = "pub-idle", .doing = "publish results", .lacks = "results", .needs_decoder = true},
+        record->num_inferences > 0 || !record->empty(), false);
     GST_LOG_OBJECT(base, "frame %" G_GUINT64_FORMAT ": %u inferences, %u objects%s", frame,
                    guint(record->num_inferences), guint(record->objects.size()),
                    record->empty() && !add_empty ? ", no record" : "");

@@ -136,6 +136,13 @@ TEST(SilentMistakes, AreNamedOnce) {
         {"an element drops the results, in a bin",
          infer + " ! " + decode + " ! ( " + drop + " ) ! queue ! vartmloverlay ! fakesink",
          {"one of the elements between them drops it: videobalance 'drop'"}},
+        {"an element drops the results that would be published",
+         infer + " ! " + decode + " ! " + drop +
+             " ! vartmlpublish method=file location=/dev/null ! fakesink",
+         {"30 frames came without results", "videobalance 'drop'"}},
+        {"results that are published",
+         infer + " ! " + decode + " ! vartmlpublish method=file location=/dev/null ! fakesink",
+         {}},
         {"too few frames to know", "vartmltrack ! fakesink", {}, 29},
         {"a model that finds no boxes",
          infer + " ! " + decode + " ! vartmltrack ! vartmloverlay ! fakesink",

@@ -221,7 +221,9 @@ GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     const auto may_go_on = [&] { return joint.meta.flushing || may_run_ahead(joint); };
     while ((!linked || !self->state->ahead_warned) &&
            !joint.changed.wait_for(lock, long_wait, may_go_on)) {
-        const bool is_paused = joint.main.busy || GST_STATE(self) != GST_STATE_PLAYING;
+        // Before the first picture a pipeline that stands still is not paused: it cannot preroll.
+        const bool is_paused = joint.main.busy || (GST_CLOCK_TIME_IS_VALID(joint.main.position) &&
+                                                   GST_STATE(self) != GST_STATE_PLAYING);
         lock.unlock();
         if (fail_if_unlinked(self, self->state->main_pad)) return GST_FLOW_ERROR;
         if (!is_paused && !self->state->ahead_warned) warn_of_running_ahead(self);

@@ -367,6 +367,22 @@ bool has_zone_events(GstBuffer* buffer, unsigned include) {
     return false;
 }
 
+// Whatever `include` asks for. Where empty frames are asked for, a record of an inference will do.
+void look_for_results(GstBaseTransform* base, GstBuffer* buffer, bool add_empty) {
+    const bool has_record = get_inference(buffer, 0) != nullptr;
+    bool has_result = add_empty && has_record;
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    gpointer at = nullptr;
+    GstAnalyticsMtd mtd;
+    while (meta && !has_result &&
+           gst_analytics_relation_meta_iterate(meta, &at, GST_ANALYTICS_MTD_TYPE_ANY, &mtd))
+        has_result = gst_analytics_mtd_get_mtd_type(&mtd) != inference_mtd_type();
+    state_of(base).idle.frame(
+        GST_ELEMENT(base),
+        {.id = "pub-idle", .doing = "publish results", .lacks = "results", .needs_decoder = true},
+        has_result, has_record);
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     State& state = state_of(base);
     if (state.failed) return GST_FLOW_ERROR;
@@ -378,15 +394,12 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     GST_OBJECT_UNLOCK(base);
     const guint64 frame = state.frames++;
     if (!publisher) return GST_FLOW_OK;
+    look_for_results(base, buffer, add_empty);
     const bool turn = frame % every == 0;
     if (!turn && !has_zone_events(buffer, include)) return GST_FLOW_OK;
     auto record = publisher->take();
     record->frame_seq = frame;
     state.reader.read(buffer, include, *record);
-    state.idle.frame(
-        GST_ELEMENT(base),
-        {.id = "pub-idle", .doing = "publish results", .lacks = "results", .needs_decoder = true},
-        record->num_inferences > 0 || !record->empty(), false);
     GST_LOG_OBJECT(base, "frame %" G_GUINT64_FORMAT ": %u inferences, %u objects%s", frame,
                    guint(record->num_inferences), guint(record->objects.size()),
                    record->empty() && !add_empty ? ", no record" : "");

@@ -272,7 +272,7 @@ GstElement* parse_line(const std::string& line) {
         gst_parse_launch_full(line.c_str(), context, GST_PARSE_FLAG_PLACE_IN_BIN, &error);
     if (bin) gst_object_ref_sink(bin);
     // given: a single element is not placed in one.
-    if (bin && G_OBJECT_TYPE(bin) != GST_TYPE_BIN) {
+    if (bin && G_OBJECT_TYPE(bin) != GST_TYPE_BIN && G_OBJECT_TYPE(bin) != GST_TYPE_PIPELINE) {
         GstElement* alone = std::exchange(bin, gst_bin_new(nullptr));
         gst_object_ref_sink(bin);
         gst_bin_add(GST_BIN(bin), alone);

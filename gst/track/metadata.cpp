@@ -178,7 +178,7 @@ void add(const Inference& inference, Evidence& e) {
 
 // Where a frame has no regions, who makes them says whether that means anything.
 EvidenceReader::Weight EvidenceReader::weigh(const Inference& inference, bool has_detection,
-                                             bool& swapped) {
+                                             Models& models) {
     const InferenceRecord* record = inference.record.get();
     const std::string_view id = record ? std::string_view(record->infer_id) : "";
     const unsigned epoch = record ? record->model_epoch : 0;
@@ -188,26 +188,27 @@ EvidenceReader::Weight EvidenceReader::weigh(const Inference& inference, bool ha
     const bool has_result = inference.status == InferenceStatus::inferred ||
                             inference.status == InferenceStatus::carried;
     if (known && has_result) detector->model_epoch = epoch;
-    swapped = swapped || (known && detector->model_epoch != epoch);
+    const bool counts = known && inference.status != InferenceStatus::skipped_region;
+    if (counts) (detector->model_epoch == epoch ? models.same : models.other) = true;
     if (has_detection) return Weight::of_a_detection;
-    return known && inference.status != InferenceStatus::skipped_region ? Weight::of_a_detector
-                                                                        : Weight::any;
+    return counts ? Weight::of_a_detector : Weight::any;
 }
 
 Evidence EvidenceReader::read(GstBuffer* buffer, const TrackableBoxes& found) {
     Evidence evidence, of_regions;
     Weight most = Weight::any;
-    bool swapped = false;
+    Models models;
     GstAnalyticsMtd mtd;
     for (unsigned i = 0; const Inference* inference = get_inference(buffer, i, &mtd); ++i) {
-        const Weight weight = weigh(*inference, has_detection(buffer, mtd, found), swapped);
+        const Weight weight = weigh(*inference, has_detection(buffer, mtd, found), models);
         if (weight < most) continue;
         if (weight > most) evidence = of_regions = {};
         most = weight;
         add(*inference, inference->region_od >= 0 ? of_regions : evidence);
     }
     if (evidence.kind == Evidence::Kind::none) evidence = of_regions;
-    evidence.swapped = swapped && evidence.kind == Evidence::Kind::not_inferred;
+    evidence.swapped =
+        models.other && !models.same && evidence.kind == Evidence::Kind::not_inferred;
     return evidence;
 }
 

@@ -65,7 +65,7 @@ struct Evidence {
     guint64 result_id = 0;  // of inferred and carried
     guint64 age_ns = 0;     // of carried
     bool still = false;     // of carried: the frame shows what that earlier one showed
-    bool swapped = false;   // of not_inferred: by another model than found what is tracked
+    bool swapped = false;   // of not_inferred: by other models than found what is tracked
 };
 
 // Reads the records of inferences. Those count that detections of the frame are of; else those of
@@ -83,7 +83,10 @@ private:
         std::string infer_id;
         unsigned model_epoch;  // of its last result
     };
-    Weight weigh(const Inference& inference, bool has_detection, bool& swapped);
+    struct Models {
+        bool same = false, other = false;  // of detectors: that of their last result
+    };
+    Weight weigh(const Inference& inference, bool has_detection, Models& models);
 
     std::vector<Detector> detectors_;
 };

@@ -518,6 +518,12 @@ Result<void> Compilation::add_files(CompiledModel& m) {
 
 constexpr size_t longest_path = 4000;  // with what printable() adds, what a manifest may hold
 
+bool quantises(const graph::Graph& graph, const std::string& input) {
+    return std::ranges::any_of(graph.nodes, [&](const graph::Node& node) {
+        return node.kind == "QuantizeLinear" && graph.value(node.inputs[0]).name == input;
+    });
+}
+
 Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     CompiledModel m;
     m.tool_version = "vartml " + std::string(version());
@@ -530,12 +536,12 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     m.stats_level = static_cast<uint16_t>(request_.stats.level);
     m.exact_floats = !request_.convert_floats;
     TensorPlaces places = find_tensor_places(imported_.graph, decided.parts);
-    const auto quantises = [](const auto& program) {
-        return std::ranges::any_of(program.second.graph.nodes, [](const graph::Node& node) {
-            return node.kind == "QuantizeLinear";
+    std::erase_if(places.shared, [&](const std::string& name) {
+        return std::ranges::none_of(decided.parts, [&](const Part& part) {
+            return part.kind == artifact::PartitionKind::npu &&
+                   quantises(programs_.at(part.candidate).graph, name);
         });
-    };
-    if (std::ranges::none_of(programs_, quantises)) places.shared.clear();
+    });
     // What the host converts is as ONNX has it on both sides.
     places.inner.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
     places.on_host.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());

@@ -88,8 +88,8 @@ void Sender::set_up() {
 void Sender::lose(const Error& reason) {
     collect_delivered();
     const bool disk_full = sink_->disk_full();
-    // Other codes are answers: the receiver may take the record later.
-    if (reason.code == ErrorCode::io || reason.code == ErrorCode::timeout) note_obstacle();
+    // Other codes are answers, or a receiver that takes no record at all: it may later.
+    if (reason.code == ErrorCode::io) note_obstacle();
     withdraw();
     if (!sink_->reconnects()) {
         if (events_.failed) events_.failed(reason, disk_full);

@@ -140,6 +140,12 @@ TEST(SilentMistakes, AreNamedOnce) {
          infer + " ! " + decode + " ! " + drop +
              " ! vartmlpublish method=file location=/dev/null ! fakesink",
          {"30 frames came without results", "videobalance 'drop'"}},
+        {"the decoder was forgotten before what publishes",
+         infer + " ! vartmlpublish method=file location=/dev/null ! fakesink",
+         {"no vartmldecode stands between"}},
+        {"inferences that are published without results",
+         infer + " ! vartmlpublish add-empty=true method=file location=/dev/null ! fakesink",
+         {}},
         {"results that are published",
          infer + " ! " + decode + " ! vartmlpublish method=file location=/dev/null ! fakesink",
          {}},

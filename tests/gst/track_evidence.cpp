@@ -122,6 +122,14 @@ TEST_F(Evidences, TracksOfTheModelBeforeAreNotShownAsThoseOfTheNext) {
     EXPECT_EQ(on_frame({next}), (Found{{10, "cat", 1}}));
 }
 
+// What the other one found is still of the model that the frame names.
+TEST_F(Evidences, TracksAreShownWhereOneOfTwoDetectorsHasAnotherModel) {
+    open();
+    on_frame({{"cars", inferred, {{10}}}, {"faces", inferred, {{60}}}});
+    const Said faces{.infer = "faces", .status = skipped_region, .boxes = {}, .epoch = 1};
+    EXPECT_EQ(on_frame({{"cars", skipped_interval, {}}, faces}).size(), 2u);
+}
+
 TEST_F(Evidences, ADetectorThatFoundNothingAgesTracks) {
     set("max-lost", "0");
     open();

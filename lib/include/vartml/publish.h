@@ -158,9 +158,9 @@ public:
     virtual Result<void> connect() = 0;
     virtual bool connected() const = 0;
     /// Takes a line; false when there is no room for one now. After an error nothing more is taken
-    /// before connect(). An error of another code than `io` and `timeout`, here and of work(), is
-    /// an answer of the receiver: what it had may be taken later. Where connections end without one
-    /// again and again with the same large line on its way, a gap is sent in its place.
+    /// before connect(). An error of another code than `io`, here and of work(), says that the
+    /// receiver may take later what it had. Where connections end as `io` again and again with the
+    /// same large line on its way, a gap is sent in its place.
     virtual Result<bool> send(const PublishLine& line) = 0;
     /// Goes on with what is under way.
     virtual Result<void> work() = 0;

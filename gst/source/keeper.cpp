@@ -165,6 +165,11 @@ bool Keeper::is_finishing() const {
     return finish_;
 }
 
+bool Keeper::is_stopping() const {
+    const std::lock_guard lock(mutex_);
+    return stop_;
+}
+
 void Keeper::request_stop() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -232,22 +237,23 @@ void Keeper::note(const char* state, unsigned delay_ms) {
         const std::lock_guard lock(mutex_);
         const bool playing = g_str_equal(state, "playing");
         status_.state = state;
-        if (playing) reason_.clear();
-        status_.reason = reason_;
+        // What ends the connection may have come with its first frame.
+        if (playing && cause_ == Cause::none) reason_.clear();
+        status_.reason = playing ? "" : reason_;
         GST_CAT_INFO_OBJECT(source_log, element_, "%s %s (attempt %u) %s", state,
                             status_.shown.c_str(), status_.attempt, status_.reason.c_str());
         // Of many attempts that fail for one reason the bus gets one message.
-        const bool again = status_.attempt > 1 && reason_ == posted_reason_;
+        const bool again = status_.attempt > 1 && status_.reason == posted_reason_;
         if ((g_str_equal(state, "connecting") && status_.attempt > 1) ||
             (g_str_equal(state, "waiting") && again))
             return;
-        posted_reason_ = reason_;
-        message = gst_structure_new("vartml-src-state", "state", G_TYPE_STRING, state, "uri",
-                                    G_TYPE_STRING, status_.shown.c_str(), "reason", G_TYPE_STRING,
-                                    reason_.c_str(), "transport", G_TYPE_STRING, status_.transport,
-                                    "attempt", G_TYPE_UINT, status_.attempt, "delay", G_TYPE_UINT64,
-                                    guint64(delay_ms) * GST_MSECOND, "outage", G_TYPE_UINT64,
-                                    guint64(playing ? status_.last_outage_ns : 0), nullptr);
+        posted_reason_ = status_.reason;
+        message = gst_structure_new(
+            "vartml-src-state", "state", G_TYPE_STRING, state, "uri", G_TYPE_STRING,
+            status_.shown.c_str(), "reason", G_TYPE_STRING, status_.reason.c_str(), "transport",
+            G_TYPE_STRING, status_.transport, "attempt", G_TYPE_UINT, status_.attempt, "delay",
+            G_TYPE_UINT64, guint64(delay_ms) * GST_MSECOND, "outage", G_TYPE_UINT64,
+            guint64(playing ? status_.last_outage_ns : 0), nullptr);
     }
     post_structure(element_, message);
 }
@@ -417,7 +423,7 @@ void Keeper::run() {
         if (is_finishing()) return end_stream();
         bool described = false, endless = false;
         const Outcome outcome = attempt(after_outage, tcp, described, endless);
-        if (outcome == Outcome::stopped) return;
+        if (outcome == Outcome::stopped || is_stopping()) return;
         if (outcome == Outcome::finished) return end_stream();
         if (outcome == Outcome::refused) return post_refused();
         if (outcome == Outcome::impossible) return give_up();

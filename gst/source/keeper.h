@@ -68,6 +68,7 @@ private:
     void note(const char* state, unsigned delay_ms = 0);
     bool sleep(unsigned ms);
     bool is_finishing() const;
+    bool is_stopping() const;
     void give_up();
     void end_stream();
     void post_refused();

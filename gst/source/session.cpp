@@ -219,8 +219,12 @@ Result<std::unique_ptr<Session>> Session::open(GstBin* owner, GstPad* sink,
 
 Session::~Session() {
     if (!bin_) return;
-    gst_element_set_state(bin_, GST_STATE_NULL);
+    // Out of its owner first: a change of the owner's state waits for the lock of each child's, and
+    // a thread of this one may wait for memory that what follows holds until such a change.
+    gst_object_ref(bin_);
     gst_bin_remove(owner_, bin_);
+    gst_element_set_state(bin_, GST_STATE_NULL);
+    gst_object_unref(bin_);
 }
 
 void Session::set_state(GstState state, GstClockTime base_time) {

@@ -2,6 +2,7 @@
 // The sink over hiredis: commands go out as they fit, replies come in their order, and nothing
 // waits for either.
 #include <hiredis/hiredis.h>
+#include <hiredis/sds.h>
 
 #include <chrono>
 #include <vector>
@@ -43,6 +44,7 @@ private:
     Result<void> ask(const std::vector<std::string_view>& words);
     Result<void> write();
     Result<void> take(const redisReply& reply);
+    Result<void> take_replies();
     Error failure() const { return broker_error(options_, context_->errstr); }
 
     BrokerOptions options_;
@@ -50,7 +52,8 @@ private:
     bool connected_ = false, unsent_ = false;
     unsigned greetings_ = 0;  // commands before the first record that were not answered yet
     size_t on_their_way_ = 0, delivered_ = 0;
-    Clock::time_point heard_{};  // the last reply, or the first question after all were answered
+    // The last reply, the first question after all were answered, or when bytes were taken last.
+    Clock::time_point heard_{};
 };
 
 Result<void> RedisSink::ask(const std::vector<std::string_view>& words) {
@@ -90,7 +93,16 @@ Result<void> RedisSink::connect() {
 
 Result<void> RedisSink::write() {
     int done = 0;
-    if (redisBufferWrite(context_.get(), &done) != REDIS_OK) return failure();
+    const size_t before = sdslen(context_->obuf);
+    if (redisBufferWrite(context_.get(), &done) != REDIS_OK) {
+        const Error ended = failure();
+        // What the server answered before it closed the connection is still there to be read.
+        context_->err = 0;
+        if (redisBufferRead(context_.get()) == REDIS_OK)
+            if (auto taken = take_replies(); !taken) return taken;
+        return ended;
+    }
+    if (sdslen(context_->obuf) < before) heard_ = Clock::now();
     unsent_ = !done;
     return {};
 }
@@ -113,16 +125,20 @@ Result<void> RedisSink::take(const redisReply& reply) {
     return {};
 }
 
-Result<void> RedisSink::work() {
-    if (auto done = write(); !done) return done;
-    if (redisBufferRead(context_.get()) != REDIS_OK) return failure();
+Result<void> RedisSink::take_replies() {
     for (;;) {
         void* next = nullptr;
         if (redisGetReplyFromReader(context_.get(), &next) != REDIS_OK) return failure();
         const std::unique_ptr<redisReply, FreeReply> reply(static_cast<redisReply*>(next));
-        if (!reply) break;
+        if (!reply) return {};
         if (auto done = take(*reply); !done) return done;
     }
+}
+
+Result<void> RedisSink::work() {
+    if (auto done = write(); !done) return done;
+    if (redisBufferRead(context_.get()) != REDIS_OK) return failure();
+    if (auto done = take_replies(); !done) return done;
     if (greetings_ + on_their_way_ &&
         Clock::now() - heard_ > std::chrono::seconds(options_.keepalive_s)) {
         return broker_error(options_,

@@ -147,7 +147,10 @@ void Sender::collect_delivered() {
     uint64_t sent = 0, replayed = 0, lost = 0;
     const size_t delivered = std::min(sink_->take_delivered(), in_flight_);
     has_delivered_ = has_delivered_ || delivered > 0;
-    if (delivered > 0) obstacle_.connections = 0;
+    if (delivered > 0) {
+        obstacle_.connections = 0;
+        delay_ms_ = sink_->backoff.first_ms;
+    }
     const std::vector<size_t> never = sink_->take_lost();
     std::vector<PublishLine> gaps;
     for (size_t n = 0; n < delivered; ++n, --in_flight_) {

@@ -370,15 +370,18 @@ TEST_F(PublisherTest, ALargeRecordThatEndsConnectionsLeavesAGapAndTheRestGoesOn)
 }
 
 TEST_F(PublisherTest, ALargeRecordThatTheReceiverAnswersStays) {
-    receiver_->end_at("xxxxx", ErrorCode::unsupported);
-    receiver_->come();
-    open({.spool_dir = spool_});
-    for (const size_t label : {3u, 70000u, 3u})
-        publisher_->put(a_record(*publisher_, next_++, label));
-    EXPECT_TRUE(comes(&PublishCounts::reconnects, 20));
-    receiver_->end_at("");
-    EXPECT_TRUE(comes(&PublishCounts::sent, 3));
-    EXPECT_EQ(publisher_->counts().dropped, 0u);
+    for (const ErrorCode code : {ErrorCode::unsupported, ErrorCode::timeout}) {
+        receiver_->end_at("xxxxx", code);
+        receiver_->come();
+        open({.spool_dir = spool_});
+        for (const size_t label : {3u, 70000u, 3u})
+            publisher_->put(a_record(*publisher_, next_++, label));
+        EXPECT_TRUE(comes(&PublishCounts::reconnects, 20));
+        receiver_->end_at("");
+        EXPECT_TRUE(comes(&PublishCounts::sent, 3));
+        EXPECT_EQ(publisher_->counts().dropped, 0u);
+        end();
+    }
 }
 
 TEST_F(PublisherTest, WhatTheSpoolRefusedLastLeavesAGapForTheNext) {

@@ -172,6 +172,22 @@ TEST_F(Redis, WhatTheServerRefusesIsAnOutage) {
     EXPECT_EQ(counts.dropped, 0u);
 }
 
+TEST_F(Redis, ARecordThatTheServerCannotReadLeavesAGap) {
+    RedisServer server({"--proto-max-bulk-len", "1mb"});
+    server.start();
+    open(server.port());
+    put(2);
+    auto large = a_record(*publisher_, next_++, 100000);
+    for (int i = 0; i < 15; ++i) large->objects.push_back(large->objects[0]);
+    publisher_->put(std::move(large));
+    put(2);
+    wait_for_reason("Protocol error");
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().sent, 4u);
+    EXPECT_EQ(publisher_->counts().dropped, 1u);
+    EXPECT_EQ(entries(server.port(), "frames").size(), 5u);
+}
+
 TEST_F(Redis, AServerThatDoesNotAnswerIsGivenUp) {
     RedisServer server;
     server.start();

@@ -184,6 +184,21 @@ bool fail_if_unlinked(GstVartmlMetaJoin* self, GstPad* pad) {
     return true;
 }
 
+// Whether the pipeline stands because it was told to, and not because it cannot preroll.
+bool is_paused(GstElement* element) {
+    GstObject* top = GST_OBJECT(gst_object_ref(element));
+    while (GstObject* parent = gst_object_get_parent(top)) {
+        gst_object_unref(top);
+        top = parent;
+    }
+    GST_OBJECT_LOCK(top);
+    const bool paused =
+        GST_STATE(top) != GST_STATE_PLAYING && GST_STATE_PENDING(top) == GST_STATE_VOID_PENDING;
+    GST_OBJECT_UNLOCK(top);
+    gst_object_unref(top);
+    return paused;
+}
+
 // Where sink_main has fewer pictures than a tee gives both branches, the tee and both wait for each
 // other for ever.
 void warn_of_running_ahead(GstVartmlMetaJoin* self) {
@@ -221,12 +236,11 @@ GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     const auto may_go_on = [&] { return joint.meta.flushing || may_run_ahead(joint); };
     while ((!linked || !self->state->ahead_warned) &&
            !joint.changed.wait_for(lock, long_wait, may_go_on)) {
-        // Before the first picture a pipeline that stands still is not paused: it cannot preroll.
-        const bool is_paused = joint.main.busy || (GST_CLOCK_TIME_IS_VALID(joint.main.position) &&
-                                                   GST_STATE(self) != GST_STATE_PLAYING);
+        const bool is_busy = joint.main.busy;
         lock.unlock();
         if (fail_if_unlinked(self, self->state->main_pad)) return GST_FLOW_ERROR;
-        if (!is_paused && !self->state->ahead_warned) warn_of_running_ahead(self);
+        if (!is_busy && !self->state->ahead_warned && !is_paused(GST_ELEMENT(self)))
+            warn_of_running_ahead(self);
         lock.lock();
     }
     joint.changed.wait(lock, may_go_on);

@@ -5,7 +5,7 @@
 usage: run.py --build DIR [--all | --emulated FILE] [NAME...]
   --all    also, with clang++: ASan and UBSan on everything, TSan on runtime, publisher and elements
   --emulated FILE  for the processor of a cross file of Meson, which an emulator runs
-  NAME     only the tests whose meson name contains one of these
+  NAME     only the tests whose meson name contains one of these, or is matched by one, as 'gst*'
 """
 import argparse
 import collections

@@ -112,7 +112,8 @@ std::optional<Cause> cause_of(GstElement* element, const IdleNotice::Role& role,
             "vartmltrack ! " + self};
     }
     if (had_records) {
-        if (decode || !role.needs_decoder) return std::nullopt;  // the model sees nothing
+        // The model sees nothing. Where no vartmlinfer is seen, no decoder would be.
+        if (decode || !role.needs_decoder || !infer) return std::nullopt;
         return Cause{
             "no vartmldecode stands between this element and vartmlinfer, whose tensors "
             "it would turn into results",
@@ -171,9 +172,10 @@ std::vector<ElementRef> elements_before(GstElement* element) {
 
 void IdleNotice::frame(GstElement* element, const Role& role, bool has_work, bool has_record) {
     if (over_) return;
+    had_records_ = had_records_ || has_record;
     over_ = has_work || ++frames_ == patience;
     if (has_work || !over_) return;
-    const auto cause = cause_of(element, role, has_record);
+    const auto cause = cause_of(element, role, had_records_);
     if (!cause) return;
     post_warning(element, role.doing,
                  {.error = {vartml::ErrorCode::not_found, std::to_string(patience) +

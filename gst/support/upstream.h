@@ -39,7 +39,7 @@ public:
 
 private:
     unsigned frames_ = 0;
-    bool over_ = false;
+    bool over_ = false, had_records_ = false;
 };
 
 // Compares a property's list of labels with those of the models before an element, which are known

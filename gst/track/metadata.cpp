@@ -189,7 +189,8 @@ EvidenceReader::Weight EvidenceReader::weigh(const Inference& inference, bool ha
                             inference.status == InferenceStatus::carried;
     if (known && has_result) detector->model_epoch = epoch;
     const bool counts = known && inference.status != InferenceStatus::skipped_region;
-    if (counts) (detector->model_epoch == epoch ? models.same : models.other) = true;
+    if (known && detector->model_epoch != epoch) models.other = true;
+    if (counts && detector->model_epoch == epoch) models.same = true;
     if (has_detection) return Weight::of_a_detection;
     return counts ? Weight::of_a_detector : Weight::any;
 }

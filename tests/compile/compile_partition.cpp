@@ -208,8 +208,8 @@ TEST_F(CompilePartition, GivesASharedOutputOneForm) {
 // One partition quantises it, at once or moved, or computes with it; another one computes with it.
 TEST_F(CompilePartition, GivesASharedInputOneForm) {
     request_.threshold_gops_percent = 0;
-    enum Beginning { quantised, moved, floats };
-    for (const Beginning beginning : {quantised, moved, floats}) {
+    enum Beginning { quantised, moved, floats, floats_beside_quantised };
+    for (const Beginning beginning : {quantised, moved, floats, floats_beside_quantised}) {
         TinyOnnx m;
         m.input("x", {1, 4, 8, 8}).weights("w", {4, 4, 1, 1}).floats("s", {}, {0.05F});
         m.proto().mutable_graph()->add_initializer()->CopyFrom([] {
@@ -222,6 +222,10 @@ TEST_F(CompilePartition, GivesASharedInputOneForm) {
         if (beginning == moved) m.node("Transpose", {"x"}, {"p"}, {{"perm", Ints{0, 1, 3, 2}}});
         if (beginning == floats) {
             m.node("Conv", {"x", "w"}, {"d"});
+        } else if (beginning == floats_beside_quantised) {
+            m.input("v", {1, 4, 8, 8}).node("QuantizeLinear", {"v", "s", "z"}, {"q"});
+            m.node("DequantizeLinear", {"q", "s", "z"}, {"dv"});
+            m.node("Conv", {"x", "w"}, {"dx"}).node("Add", {"dx", "dv"}, {"d"});
         } else {
             m.node("QuantizeLinear", {beginning == moved ? "p" : "x", "s", "z"}, {"q"})
                 .node("DequantizeLinear", {"q", "s", "z"}, {"d"});
@@ -242,7 +246,7 @@ TEST_F(CompilePartition, GivesASharedInputOneForm) {
                     }
             EXPECT_EQ(readers, 2u);
             EXPECT_EQ(model.inputs[0].hw->data_type,
-                      beginning == floats ? DataType::bf16 : DataType::float32);
+                      beginning >= floats ? DataType::bf16 : DataType::float32);
         }
     }
 }

@@ -149,6 +149,19 @@ TEST(SilentMistakes, AreNamedOnce) {
         {"results that are published",
          infer + " ! " + decode + " ! vartmlpublish method=file location=/dev/null ! fakesink",
          {}},
+        {"results that are published of every tenth frame",
+         infer + " ! " + decode +
+             " ! vartmlpublish every=10 method=file location=/dev/null ! fakesink",
+         {}},
+        {"results that a publisher is not to include",
+         infer + " ! " + decode +
+             " ! vartmlpublish include=tracks method=file location=/dev/null ! fakesink",
+         {}},
+        {"metadata of every tenth picture, of a model that finds no boxes",
+         "tee name=t ! queue ! videorate ! video/x-raw,framerate=3/1 ! " + infer + " ! " + decode +
+             " ! join.sink_meta vartmlmetajoin name=join ! vartmltrack ! fakesink t. ! queue ! "
+             "join.sink_main",
+         {}},
         {"too few frames to know", "vartmltrack ! fakesink", {}, 29},
         {"a model that finds no boxes",
          infer + " ! " + decode + " ! vartmltrack ! vartmloverlay ! fakesink",

@@ -126,8 +126,22 @@ TEST_F(Evidences, TracksOfTheModelBeforeAreNotShownAsThoseOfTheNext) {
 TEST_F(Evidences, TracksAreShownWhereOneOfTwoDetectorsHasAnotherModel) {
     open();
     on_frame({{"cars", inferred, {{10}}}, {"faces", inferred, {{60}}}});
-    const Said faces{.infer = "faces", .status = skipped_region, .boxes = {}, .epoch = 1};
-    EXPECT_EQ(on_frame({{"cars", skipped_interval, {}}, faces}).size(), 2u);
+    for (const InferenceStatus status : {skipped_busy, skipped_region}) {
+        const Said faces{.infer = "faces", .status = status, .boxes = {}, .epoch = 1};
+        EXPECT_EQ(on_frame({{"cars", skipped_interval, {}}, faces}).size(), 2u);
+    }
+}
+
+// The detector before it, whose boxes are not tracked, says nothing of the one that was changed.
+TEST_F(Evidences, TracksOfTheModelBeforeAreNotShownWhereTheNextHasNoRegions) {
+    set("classes", "face");
+    open();
+    const Box body = {.x = 10, .label = "body"}, face = {.x = 20, .label = "face"};
+    on_frame({{"bodies", inferred, {body}}, {"faces", inferred, {face}, 0, 0, true}});
+    EXPECT_EQ(on_frame({{"bodies", skipped_late, {}}, {"faces", skipped_region, {}}}),
+              (Found{{20, "face", 1}}));
+    const Said next{.infer = "faces", .status = skipped_region, .boxes = {}, .epoch = 1};
+    EXPECT_EQ(on_frame({{"bodies", skipped_late, {}}, next}), Found{});
 }
 
 TEST_F(Evidences, ADetectorThatFoundNothingAgesTracks) {

@@ -675,6 +675,38 @@ TEST_F(MetaJoin, SaysOnceThatMetadataWaitsForLong) {
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
 }
 
+// What follows keeps the first picture, as encoders do, so that the pipeline never plays.
+TEST(MetaJoinPipeline, SaysThatMetadataWaitsWhereItCannotPreroll) {
+    gst_element_register(nullptr, "vartmlmetajoin", GST_RANK_NONE, GST_TYPE_VARTML_META_JOIN);
+    GstElement* const pipeline = gst_parse_launch(
+        ("vartmlmetajoin name=join ! identity drop-probability=1 ! fakesink  appsrc name=pictures "
+         "format=time caps=" +
+         std::string(large) + " ! join.sink_main  videotestsrc ! " + small + " ! join.sink_meta")
+            .c_str(),
+        nullptr);
+    ASSERT_NE(pipeline, nullptr);
+    GstElement* const pictures = gst_bin_get_by_name(GST_BIN(pipeline), "pictures");
+    GstBuffer* const picture = gst_buffer_new_allocate(nullptr, size_t(1920) * 1080, nullptr);
+    GST_BUFFER_PTS(picture) = 0;
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    GstFlowReturn flow = GST_FLOW_ERROR;
+    g_signal_emit_by_name(pictures, "push-buffer", picture, &flow);
+    gst_buffer_unref(picture);
+    EXPECT_EQ(flow, GST_FLOW_OK);
+    GstBus* const bus = gst_element_get_bus(pipeline);
+    GstMessage* const message =
+        gst_bus_timed_pop_filtered(bus, 60 * GST_SECOND, GST_MESSAGE_WARNING);
+    ASSERT_NE(message, nullptr);
+    const GstStructure* details = nullptr;
+    gst_message_parse_warning_details(message, &details);
+    EXPECT_STREQ(gst_structure_get_string(details, "id"), "join-ahead");
+    gst_message_unref(message);
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    gst_object_unref(bus);
+    gst_object_unref(pictures);
+    gst_object_unref(pipeline);
+}
+
 TEST_F(MetaJoin, WarnsOfAHundredPicturesWithoutMetadata) {
     open();
     push_meta(0);

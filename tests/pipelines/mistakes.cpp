@@ -422,7 +422,8 @@ TEST(Doctor, FindsNothingWrongWithAHealthyPipeline) {
 
 TEST(Doctor, LooksAtALineOfOneElement) {
     ASSERT_EQ(kitchen().faults(), "");
-    for (const char* line : {"identity", "videotestsrc", "vartmlinfer model=m.rai"}) {
+    for (const char* line : {"identity", "videotestsrc", "vartmlinfer model=m.rai",
+                             "pipeline.( identity )", "bin.( identity )"}) {
         const Finished f = run(kitchen().folder(),
                                program() + " doctor m.rai --pipeline '" + line + "' 2>/dev/null");
         EXPECT_TRUE(contains(f.out, "the line has 1 element ")) << line << '\n' << f.out;

@@ -253,6 +253,8 @@ void warn_of_part_lengths(Builder& b, const OnnxNode& n) {
             continue;  // one element has no corners
         const auto whole = static_cast<int64_t>(length);
         if (graph::resize_axis(shape[i], whole, &scale[i]).is_ratio) continue;
+        constexpr float unseen = 1e-4F;  // of an element, as a rounded scale leaves it
+        if (length - static_cast<float>(whole) < unseen) continue;
         return b.warn("(Resize) aligns the corners of an axis of " + std::to_string(shape[i]) +
                       " to " + std::to_string(length) +
                       ", which is how ONNX defines it; PyTorch and ONNX Runtime align them to " +

@@ -477,7 +477,7 @@ int Run::measure_and_report() {
 int Run::compare() {
     Activation& first = activations_[0];
     if (!o_.save_dir.empty())
-        if (auto saved = save_outputs(o_, *first.runner, first.buffers[0].outputs); !saved)
+        if (auto saved = save_outputs(o_, path_, *first.runner, first.buffers[0].outputs); !saved)
             return fail(saved.error());
     if (o_.expect_dir.empty()) return exit_done;
     auto is_good = check_outputs(o_, path_, *first.runner, first.buffers[0].outputs);

@@ -86,8 +86,9 @@ Result<bool> check_outputs(const RunOptions& o, const std::string& path, vart::R
                            TensorBatch& outputs);
 
 // Writes each output to <--save-outputs>/output_<i>.npy, as --expect reads them, and prints a line
-// per output. Makes the folder where it is missing. Errors: io.
-Result<void> save_outputs(const RunOptions& o, const vart::Runner& runner, TensorBatch& outputs);
+// per output of the compiled model at `path`. Makes the folder where it is missing. Errors: io.
+Result<void> save_outputs(const RunOptions& o, const std::string& path, const vart::Runner& runner,
+                          TensorBatch& outputs);
 
 // The measurement of `vartml run`: jobs submitted and waited for, on each activation.
 

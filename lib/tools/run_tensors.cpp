@@ -181,7 +181,10 @@ Result<RunBuffers> make_buffers(const RunOptions& o, const vart::Runner& runner,
     return buffers;
 }
 
-Result<void> save_outputs(const RunOptions& o, const vart::Runner& runner, TensorBatch& outputs) {
+Result<void> save_outputs(const RunOptions& o, const std::string& path, const vart::Runner& runner,
+                          TensorBatch& outputs) {
+    const auto model = artifact::read(path);
+    if (!model) return model.error();
     std::error_code error;
     std::filesystem::create_directories(o.save_dir, error);
     if (!std::filesystem::is_directory(o.save_dir, error))
@@ -190,11 +193,16 @@ Result<void> save_outputs(const RunOptions& o, const vart::Runner& runner, Tenso
     for (size_t i = 0; i < outputs[0].size(); ++i) {
         const auto data = output_data(o, runner, outputs[0][i]);
         if (!data) return data.error();
-        const std::string path = saved_file(o, i);
-        if (auto done = replace_file(path, npy_of(*data), Durability::none); !done)
+        const std::string& name = outputs[0][i].get_info().name;
+        const std::string file = saved_file(o, i);
+        if (auto done = replace_file(file, npy_of(*data), Durability::none); !done)
             return Error{done.error().code, "--save-outputs: " + done.error().message};
-        std::printf("output '%s': %s, %s\n", outputs[0][i].get_info().name.c_str(),
-                    verify::describe(data->type, data->shape).c_str(), path.c_str());
+        std::printf("output '%s': %s, %s%s\n", name.c_str(),
+                    verify::describe(data->type, data->shape).c_str(), file.c_str(),
+                    is_data_dependent(*model, name)
+                        ? ", the largest shape that it may have; beyond that of this run there are "
+                          "zeros, or -1 of signed integers"
+                        : "");
     }
     return {};
 }

@@ -495,6 +495,20 @@ void save_parts(const std::string& path) {
     m.output("first", {}, TinyOnnx::int64).save(path);
 }
 
+TEST_F(Compile, MakesAModelWhoseSavedOutputsSayWhereTheyAreFilled) {
+    save_parts(dir_ / "parts.onnx");
+    ASSERT_EQ(run("parts.onnx -o parts.rai").status, 0);
+    EXPECT_EQ(std::system(("cd '" + dir_.path() + "' && '" + program_ +
+                           "' run parts.rai -n 1 --save-outputs out >out.txt 2>&1")
+                              .c_str()),
+              0);
+    const std::string out = test::slurp(dir_ / "out.txt");
+    const std::string filled = ", the largest shape that it may have";
+    EXPECT_NE(out.find("out/output_0.npy\n"), out.npos) << out;
+    for (const char* name : {"out/output_1.npy", "out/output_2.npy"})
+        EXPECT_NE(out.find(name + filled), out.npos) << out;
+}
+
 TEST_F(Compile, GivesTheSameBytesOfPartsAndShapesThatDependOnTheData) {
     const auto compile = [&](const std::string& folder, const std::string& options) {
         fs::create_directories(dir_ / folder);

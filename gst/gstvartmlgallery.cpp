@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -224,18 +225,18 @@ void forget_tracks(GstVartmlGallery* self) {
     });
 }
 
+bool fail_with_file(GstVartmlGallery* self, const char* doing, const vartml::Error& error) {
+    return post_error(
+        self, doing,
+        {.error = error, .id = "gallery-file", .property = "location", .file = self->state->file});
+}
+
 // What the file holds now, where there is one. False after posting an error.
 bool read_file(GstVartmlGallery* self) {
     State& state = *self->state;
     if (state.file.empty() || !g_file_test(state.file.c_str(), G_FILE_TEST_EXISTS)) return true;
     auto loaded = vartml::Gallery::load(state.file);
-    if (!loaded) {
-        return post_error(self, "read the gallery",
-                          {.error = loaded.error(),
-                           .id = "gallery-file",
-                           .property = "location",
-                           .file = state.file});
-    }
+    if (!loaded) return fail_with_file(self, "read the gallery", loaded.error());
     state.gallery = std::move(*loaded);
     return true;
 }
@@ -267,10 +268,7 @@ bool save(GstVartmlGallery* self) {
     note_names(self);
     if (state.file.empty()) return true;
     auto done = state.gallery.save(state.file);
-    if (done) return true;
-    return post_error(
-        self, "write the gallery",
-        {.error = done.error(), .id = "gallery-file", .property = "location", .file = state.file});
+    return done || fail_with_file(self, "write the gallery", done.error());
 }
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
@@ -385,9 +383,17 @@ void look(State& state, Subject& subject, GstClockTime now) {
 bool enrol(GstVartmlGallery* self) {
     State& state = *self->state;
     bool changed = false, failed = false, is_new = false;
+    std::shared_ptr<void> lock;
     // Another element may have enrolled somebody in the same file: it is changed, not replaced.
     const auto renew = [&] {
-        if (!std::exchange(is_new, true)) failed = !read_file(self);
+        if (std::exchange(is_new, true)) return !failed;
+        if (!state.file.empty()) {
+            auto locked = vartml::Gallery::lock(state.file);
+            failed = !locked;
+            if (failed) return fail_with_file(self, "write the gallery", locked.error());
+            lock = std::move(*locked);
+        }
+        failed = !read_file(self);
         return !failed;
     };
     std::erase_if(state.pending, [&](const Request& request) {

@@ -107,6 +107,14 @@ Result<void> Gallery::save(const std::string& file) const {
     return replace_file(file, text);
 }
 
+Result<std::shared_ptr<void>> Gallery::lock(const std::string& file) {
+    const std::string place = without_trailing_slashes(file);
+    auto lock = FileLock::acquire(parent_of(place) + "/." + std::string(last_part(place)) + ".lock",
+                                  nullptr);
+    if (!lock) return lock.error();
+    return std::shared_ptr<void>(std::make_shared<FileLock>(std::move(*lock)));
+}
+
 Result<void> Gallery::check(std::string_view model, size_t size) const {
     if (owners_.empty()) return {};
     const std::string of = file_.empty() ? "the gallery" : "gallery file '" + file_ + "'";

@@ -6,7 +6,10 @@
 #include <gst/check/gstharness.h>
 
 #include <gtest/gtest.h>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "gst/metadata/inference.h"
 #include "gst/metadata/mtd.h"
@@ -326,6 +329,34 @@ TEST_F(GalleryElement, KeepsWhomAnotherElementHasEnrolledInTheFile) {
     EXPECT_EQ(names({{0, bob}}), "error");
     EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-file");
     EXPECT_EQ(slurp(file), "nothing of the kind\n");
+}
+
+TEST_F(GalleryElement, EnrolsIntoAFileThatOthersWriteAtTheSameTime) {
+    const std::string file = dir_ / "people.txt";
+    constexpr size_t each = 40;
+    std::vector<std::thread> cameras;
+    for (const std::string camera : {"a", "b", "c"}) {
+        std::vector<GstBuffer*> frames;
+        for (size_t i = 0; i < each; ++i) frames.push_back(frame({{0, ann}}));
+        cameras.emplace_back([file, camera, frames] {
+            GstElement* const element =
+                GST_ELEMENT(gst_object_ref_sink(g_object_new(GST_TYPE_VARTML_GALLERY, nullptr)));
+            g_object_set(element, "location", file.c_str(), nullptr);
+            GstHarness* const harness = gst_harness_new_with_element(element, "sink", "src");
+            gst_harness_set_src_caps_str(harness, frame_caps);
+            for (GstBuffer* const frame : frames) {
+                const std::string name = camera + std::to_string(&frame - &frames[0]);
+                g_object_set(element, "enrol", name.c_str(), nullptr);
+                EXPECT_EQ(gst_harness_push(harness, frame), GST_FLOW_OK);
+            }
+            gst_harness_teardown(harness);
+            gst_object_unref(element);
+        });
+    }
+    for (std::thread& camera : cameras) camera.join();
+    const std::string text = slurp(file);
+    EXPECT_EQ(std::ranges::count(text, '\n'), 1 + std::ssize(cameras) * ptrdiff_t{each});
+    EXPECT_FALSE(std::filesystem::exists(dir_ / ".people.txt.lock"));
 }
 
 TEST_F(GalleryElement, EnrolsNobodyWhereItIsNotClearWhom) {

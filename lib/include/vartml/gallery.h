@@ -2,6 +2,7 @@
 // A gallery: names with embeddings, and who is most like one.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@ public:
     static Result<Gallery> load(const std::string& file);
     /// Writes the file anew, at once or not at all. Errors: io.
     Result<void> save(const std::string& file) const;
+    /// Waits until nobody else, in this process or another, has the lock of the file, and has it
+    /// until what is returned goes. Who changes a file loads and saves it meanwhile. Errors: io.
+    static Result<std::shared_ptr<void>> lock(const std::string& file);
 
     /// `model` is the hash of the model that made the vector, "" = not known. Errors:
     /// invalid_argument (an empty name, or one with a tab or line break; no vector of length 1; a

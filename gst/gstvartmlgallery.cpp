@@ -19,6 +19,7 @@
 #include "gst/gstvartmlgallery.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -90,6 +91,8 @@ struct State {
     std::vector<Request> requests;
     std::vector<std::string> names;
     Stats stats;
+
+    std::atomic<bool> stopping{false};
 
     // streaming thread, between start and stop
     vartml::Gallery gallery;
@@ -252,6 +255,7 @@ gboolean start(GstBaseTransform* base) {
     state.tracks.clear();
     forget_tracks(self);
     state.told_other_model = false;
+    state.stopping = false;
     state.clock.restart();
     state.copy_notice.restart();
     state.idle.restart();
@@ -269,6 +273,13 @@ bool save(GstVartmlGallery* self) {
     if (state.file.empty()) return true;
     auto done = state.gallery.save(state.file);
     return done || fail_with_file(self, "write the gallery", done.error());
+}
+
+// Whoever waits for the lock of the file lets go.
+GstStateChangeReturn change_state(GstElement* element, GstStateChange transition) {
+    if (transition == GST_STATE_CHANGE_PAUSED_TO_READY)
+        GST_VARTML_GALLERY(element)->state->stopping = true;
+    return GST_ELEMENT_CLASS(gst_vartml_gallery_parent_class)->change_state(element, transition);
 }
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
@@ -384,14 +395,18 @@ bool enrol(GstVartmlGallery* self) {
     State& state = *self->state;
     bool changed = false, failed = false, is_new = false;
     std::shared_ptr<void> lock;
+    std::optional<vartml::Error> unlocked;
     // Another element may have enrolled somebody in the same file: it is changed, not replaced.
     const auto renew = [&] {
         if (std::exchange(is_new, true)) return !failed;
         if (!state.file.empty()) {
-            auto locked = vartml::Gallery::lock(state.file);
-            failed = !locked;
-            if (failed) return fail_with_file(self, "write the gallery", locked.error());
-            lock = std::move(*locked);
+            auto locked = vartml::Gallery::lock(state.file, &state.stopping);
+            failed = !locked && state.stopping;
+            if (failed) return false;
+            if (locked)
+                lock = std::move(*locked);
+            else
+                unlocked = locked.error();
         }
         failed = !read_file(self);
         return !failed;
@@ -438,7 +453,9 @@ bool enrol(GstVartmlGallery* self) {
         ++state.stats.enrolled;
         return true;
     });
-    return !failed && (!changed || save(self));
+    if (failed) return state.stopping;
+    if (changed && unlocked) return fail_with_file(self, "write the gallery", *unlocked);
+    return !changed || save(self);
 }
 
 void add_name(GstAnalyticsRelationMeta* meta, const Subject& subject, GQuark name, float level,
@@ -614,6 +631,7 @@ static void gst_vartml_gallery_class_init(GstVartmlGalleryClass* klass) {
     set_up_in_place(base, "VART-ML gallery", "Analyzer/Video",
                     "Names objects by what they look like");
 
+    GST_ELEMENT_CLASS(klass)->change_state = change_state;
     base->start = start;
     base->set_caps = set_caps;
     base->sink_event = sink_event;

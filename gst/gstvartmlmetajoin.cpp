@@ -184,16 +184,19 @@ bool fail_if_unlinked(GstVartmlMetaJoin* self, GstPad* pad) {
     return true;
 }
 
-// Whether the pipeline stands because it was told to, and not because it cannot preroll.
+// Whether the pipeline, or the bin with a state of its own, stands because it was told to, and not
+// because it cannot preroll on its way to PLAYING.
 bool is_paused(GstElement* element) {
     GstObject* top = GST_OBJECT(gst_object_ref(element));
-    while (GstObject* parent = gst_object_get_parent(top)) {
+    while (!gst_element_is_locked_state(GST_ELEMENT(top))) {
+        GstObject* const parent = gst_object_get_parent(top);
+        if (!parent) break;
         gst_object_unref(top);
         top = parent;
     }
     GST_OBJECT_LOCK(top);
     const bool paused =
-        GST_STATE(top) != GST_STATE_PLAYING && GST_STATE_PENDING(top) == GST_STATE_VOID_PENDING;
+        GST_STATE_TARGET(top) < GST_STATE_PLAYING && GST_STATE(top) >= GST_STATE_PAUSED;
     GST_OBJECT_UNLOCK(top);
     gst_object_unref(top);
     return paused;

@@ -131,7 +131,7 @@ Result<std::string> sink_text(const Request& request, const Pipeline& pipeline) 
             ErrorCode::invalid_argument,
             "-o: is " + request.out + ", and " + shown(request) +
                 (pipeline.is_picture ? " is a picture; let it end in .jpg or .png"
-                                     : " has many pictures; let it end in .mp4, .mkv or .webm")};
+                                     : " is not one picture; let it end in .mp4, .mkv or .webm")};
     const auto encoder = encoder_of(*format);
     if (!encoder) return encoder.error();
     return std::string(" ! vartmloverlay name=overlay mode=blend") +

@@ -323,9 +323,10 @@ Keeper::Outcome Keeper::watch(Session& session) {
     }
 }
 
-// A connection is closed under the lock of its state, which a change of the pipeline's state takes,
-// too. Whoever then waits for a frame that a paused sink holds keeps the pipeline from every state
-// that would let the frame go. Who is told to stop does not wait: the sinks have let go, or will.
+// A connection is closed under the lock of its state, for which a change of the pipeline's state
+// waits that had found it before it left its element. Whoever then waits for a frame that a paused
+// sink holds keeps the pipeline from every state that would let the frame go. Who is told to stop
+// does not wait: the sinks have let go, or will.
 void Keeper::wait_until_idle() {
     gate_close(gate_);
     std::unique_lock lock(mutex_);

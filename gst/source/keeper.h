@@ -48,9 +48,9 @@ public:
     void start(const SourceSettings& settings, Address address);
     /// PAUSED or PLAYING.
     void set_state(GstState state);
-    /// No connection is opened any more; does not wait.
     /// Ends the stream, whatever the camera does: the application's EOS. False where none runs.
     bool finish();
+    /// No connection is opened any more; does not wait.
     void request_stop();
     void join();
 

@@ -252,7 +252,7 @@ void Session::link_source(GstPad* pad) {
 }
 
 void Session::expose(GstPad* pad) {
-    if (gst_pad_is_linked(sink_)) return;  // the first picture of a file with several
+    if (exposed_.exchange(true)) return;  // the first picture of a file with several
     GstPad* const ghost = gst_ghost_pad_new("src", pad);
     gst_pad_set_active(ghost, TRUE);
     gst_element_add_pad(bin_, ghost);

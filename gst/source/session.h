@@ -54,7 +54,7 @@ private:
     GstElement *source_ = nullptr, *decoder_ = nullptr;
     const AddressKind kind_;
     std::atomic<gint64> last_data_us_{0};
-    std::atomic<bool> described_{false};
+    std::atomic<bool> described_{false}, exposed_{false};
 };
 
 }  // namespace vartml::gst

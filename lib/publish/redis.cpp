@@ -52,7 +52,8 @@ private:
     bool connected_ = false, unsent_ = false;
     unsigned greetings_ = 0;  // commands before the first record that were not answered yet
     size_t on_their_way_ = 0, delivered_ = 0;
-    // The last reply, the first question after all were answered, or when bytes were taken last.
+    // The last reply, the first question after all were answered, or when a record went on that the
+    // server did not take at once.
     Clock::time_point heard_{};
 };
 
@@ -93,7 +94,6 @@ Result<void> RedisSink::connect() {
 
 Result<void> RedisSink::write() {
     int done = 0;
-    const size_t before = sdslen(context_->obuf);
     if (redisBufferWrite(context_.get(), &done) != REDIS_OK) {
         const Error ended = failure();
         // What the server answered before it closed the connection is still there to be read.
@@ -102,7 +102,6 @@ Result<void> RedisSink::write() {
             if (auto taken = take_replies(); !taken) return taken;
         return ended;
     }
-    if (sdslen(context_->obuf) < before) heard_ = Clock::now();
     unsent_ = !done;
     return {};
 }
@@ -136,7 +135,9 @@ Result<void> RedisSink::take_replies() {
 }
 
 Result<void> RedisSink::work() {
+    const size_t left = sdslen(context_->obuf);
     if (auto done = write(); !done) return done;
+    if (sdslen(context_->obuf) < left) heard_ = Clock::now();
     if (redisBufferRead(context_.get()) != REDIS_OK) return failure();
     if (auto done = take_replies(); !done) return done;
     if (greetings_ + on_their_way_ &&

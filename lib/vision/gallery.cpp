@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "lib/base/file.h"
 #include "lib/base/text.h"
@@ -59,6 +60,13 @@ bool read_numbers(std::string_view text, std::vector<float>& numbers) {
     return !numbers.empty();
 }
 
+// What a link is a link to: it stays one, and all who use the file have one lock.
+std::string target_of(const std::string& file) {
+    std::error_code error;
+    const std::string target = std::filesystem::weakly_canonical(file, error).string();
+    return error ? file : target;
+}
+
 }  // namespace
 
 Result<Gallery> Gallery::load(const std::string& file) {
@@ -104,13 +112,14 @@ Result<void> Gallery::save(const std::string& file) const {
         }
     }
     text += '\n';
-    return replace_file(file, text);
+    return replace_file(target_of(file), text);
 }
 
-Result<std::shared_ptr<void>> Gallery::lock(const std::string& file) {
-    const std::string place = without_trailing_slashes(file);
+Result<std::shared_ptr<void>> Gallery::lock(const std::string& file,
+                                            const std::atomic<bool>* cancel) {
+    const std::string place = target_of(file);
     auto lock = FileLock::acquire(parent_of(place) + "/." + std::string(last_part(place)) + ".lock",
-                                  nullptr);
+                                  cancel);
     if (!lock) return lock.error();
     return std::shared_ptr<void>(std::make_shared<FileLock>(std::move(*lock)));
 }

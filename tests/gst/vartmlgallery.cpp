@@ -6,8 +6,11 @@
 #include <gst/check/gstharness.h>
 
 #include <gtest/gtest.h>
-#include <filesystem>
+#include <vartml/gallery.h>
 #include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -357,6 +360,46 @@ TEST_F(GalleryElement, EnrolsIntoAFileThatOthersWriteAtTheSameTime) {
     const std::string text = slurp(file);
     EXPECT_EQ(std::ranges::count(text, '\n'), 1 + std::ssize(cameras) * ptrdiff_t{each});
     EXPECT_FALSE(std::filesystem::exists(dir_ / ".people.txt.lock"));
+}
+
+TEST_F(GalleryElement, WritesWhereALinkLeads) {
+    spill(dir_ / "people.txt", "vartml.gallery/1\tabc\t3\nbob\t0 1 0\n");
+    std::filesystem::create_symlink("people.txt", dir_ / "link");
+    set("location", dir_ / "link");
+    set("enrol", "ann");
+    open();
+    EXPECT_EQ(names({{0, ann}}), "ann 1.00");
+    EXPECT_TRUE(std::filesystem::is_symlink(dir_ / "link"));
+    EXPECT_EQ(slurp(dir_ / "people.txt"), "vartml.gallery/1\tabc\t3\nbob\t0 1 0\nann\t1 0 0\n");
+}
+
+TEST_F(GalleryElement, FailsForWantOfALockOnlyWhereItHasSomethingToWrite) {
+    std::filesystem::create_directory(dir_ / ".people.txt.lock");  // no file can be made there
+    set("location", dir_ / "people.txt");
+    open();
+    g_signal_emit_by_name(element_, "forget", "eve");
+    EXPECT_EQ(names({{0, ann}}), "-");
+    EXPECT_EQ(pop(GST_MESSAGE_WARNING), "gallery-enrol");
+    set("enrol", "ann");
+    EXPECT_EQ(names({{0, ann}}), "error");
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-file");
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "people.txt"));
+}
+
+TEST_F(GalleryElement, StopsWhileAnotherHasTheLock) {
+    const std::string file = dir_ / "people.txt";
+    const auto lock = vartml::Gallery::lock(file);
+    ASSERT_TRUE(lock);
+    set("location", file);
+    set("enrol", "ann");
+    open();
+    GstBuffer* const picture = frame({{0, ann}});
+    std::thread pictures([this, picture] { gst_harness_push(harness_, picture); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    gst_element_set_state(element_, GST_STATE_NULL);
+    pictures.join();
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR), "");
+    EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 TEST_F(GalleryElement, EnrolsNobodyWhereItIsNotClearWhom) {

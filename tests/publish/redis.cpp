@@ -201,6 +201,22 @@ TEST_F(Redis, AServerThatDoesNotAnswerIsGivenUp) {
     EXPECT_EQ(publisher_->counts().spool_records, 5u);
 }
 
+TEST_F(Redis, AServerThatDoesNotAnswerIsGivenUpThoughRecordsComeOn) {
+    RedisServer server;
+    server.start();
+    options_.keepalive_s = 1;
+    open(server.port(), {.spool_dir = temp_ / "spool"});
+    wait_for("connected");
+    server.pause();
+    int sent = 0;  // fewer than the sink has on their way at once
+    for (; sent < 60 && reasons().find("has not answered for 1 s") == std::string::npos; ++sent) {
+        put(1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    EXPECT_LT(sent, 60);
+    publisher_->close(0);
+}
+
 TEST_F(Redis, AnUnknownHostIsAnOutage) {
     options_.address = "broker.invalid";  // given: RFC 6761, 6.4: it never resolves
     open(6379);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gallery: names with embeddings, and who is most like one.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,9 +28,11 @@ public:
     static Result<Gallery> load(const std::string& file);
     /// Writes the file anew, at once or not at all. Errors: io.
     Result<void> save(const std::string& file) const;
-    /// Waits until nobody else, in this process or another, has the lock of the file, and has it
-    /// until what is returned goes. Who changes a file loads and saves it meanwhile. Errors: io.
-    static Result<std::shared_ptr<void>> lock(const std::string& file);
+    /// Waits until nobody else, in this process or another, has the lock of the file, a file
+    /// `.NAME.lock` beside it, and has it until what is returned goes. Who changes a file loads and
+    /// saves it meanwhile. Errors: io; not_found (no folder); timeout once `cancel` is true.
+    static Result<std::shared_ptr<void>> lock(const std::string& file,
+                                              const std::atomic<bool>* cancel = nullptr);
 
     /// `model` is the hash of the model that made the vector, "" = not known. Errors:
     /// invalid_argument (an empty name, or one with a tab or line break; no vector of length 1; a

@@ -336,8 +336,9 @@ void add_options(CLI::App& app, Options& o) {
         "model\n"
         "agrees by the rules of --all.\n"
         "Every model of a folder: `vartml verify --all FOLDER`, see `vartml verify --all --help`.\n"
-        "Exit status: 0 agrees, 6 does not; 1 fault of files or memory, or no reference; 2 usage,\n"
-        "3 the model cannot be compiled, 4 no valid compiled model.");
+        "Exit status: 0 agrees, 6 does not, or cannot be judged; 1 fault of files or memory, or "
+        "no\n"
+        "reference; 2 usage, 3 the model cannot be compiled, 4 no valid compiled model.");
 }
 
 // The compiled model; in `folder` where we make it.

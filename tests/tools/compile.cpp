@@ -674,7 +674,7 @@ const RealModel real_models[] = {
      3,
      {"node 'pre_process_0' uses com.microsoft.extensions::DecodeImage (opset 1), which neither "
       "the NPU nor the CPU partition runs",
-      "split the model at tensor 'image'", "com.microsoft.extensions::EncodeImage"}},
+      "split the model at tensor '_ppp0_bgr_data'", "com.microsoft.extensions::EncodeImage"}},
     {"ultraface_rfb_320", "", 0, {"operators: 163 on the NPU"}},
     {"yolox_nano_416", "--decoder yolox", 0, {"operators: 369 on the NPU"}},
     {"yunet_n_320", "", 0, {"operators: 115 on the NPU"}},

@@ -56,8 +56,6 @@ const RefusedClass classes[] = {
      "convert the model to opset 7 or later with current operators",
      {"DynamicSlice", "GivenTensorFill", "GRUUnit", "Scale"}},
 };
-constexpr std::string_view replace_or_split =
-    "replace it with standard operators, or split the model at tensor '{}'";
 
 // What the sets behind schema_opset add: no schema is asked for these operators, and no ONNX
 // Runtime, whose models declare schema_opset.
@@ -129,6 +127,19 @@ std::optional<std::string> outside_opset(const std::string& file, const pb::Node
            " is the last that has it: convert the model with onnx.version_converter";
 }
 
+// What a node reads, its bodies included.
+void add_read(const pb::NodeProto& node, std::vector<std::string_view>& names) {
+    names.insert(names.end(), node.input().begin(), node.input().end());
+    const auto body = [&](const pb::GraphProto& graph) {
+        for (const auto& output : graph.output()) names.push_back(output.name());
+        for (const auto& inner : graph.node()) add_read(inner, names);
+    };
+    for (const auto& a : node.attribute()) {
+        if (a.has_g()) body(a.g());
+        for (const auto& graph : a.graphs()) body(graph);
+    }
+}
+
 std::string split_tensor(const pb::NodeProto& node, const std::set<std::string>& constants) {
     for (const std::string& input : node.input())
         if (!input.empty() && !constants.contains(input)) return input;
@@ -138,7 +149,8 @@ std::string split_tensor(const pb::NodeProto& node, const std::set<std::string>&
 // The line for a node that is refused for its operator, or nothing.
 std::optional<std::string> refuse_operator(const std::string& file, const pb::NodeProto& node,
                                            const Opsets& opsets,
-                                           const std::set<std::string>& constants, bool foreign) {
+                                           const std::set<std::string>& constants, bool foreign,
+                                           std::string_view way_out = replace_or_split) {
     const std::string domain = domain_of(node);
     const auto declared = opsets.find(domain);
     const int opset = declared == opsets.end() ? 1 : declared->second;
@@ -152,7 +164,7 @@ std::optional<std::string> refuse_operator(const std::string& file, const pb::No
                            "the model that was optimised",
                            tensor);
         if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
-        return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
+        return refusal(file, node, opset, which_nothing_runs, way_out, tensor);
     }
     // Optimisers write some operators into sets that do not have them.
     constexpr std::string_view in_any_set[] = {"LayerNormalization", "RMSNormalization", "Swish"};
@@ -163,7 +175,7 @@ std::optional<std::string> refuse_operator(const std::string& file, const pb::No
                        c->way_out, tensor);
     if (auto line = outside_opset(file, node, opset)) return line;
     if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
-    return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
+    return refusal(file, node, opset, which_nothing_runs, way_out, tensor);
 }
 
 // Whether all operators of the default domain mean the same in both sets.
@@ -226,6 +238,23 @@ bool is_as_in(const pb::NodeProto& node, int one, int other) {
 
 bool is_in_default_domain(std::string_view op) {
     return ::onnx::OpSchemaRegistry::Schema(std::string(op), "") || find_newer(op);
+}
+
+std::unordered_set<std::string_view> read_for_outputs(const pb::GraphProto& graph) {
+    std::unordered_map<std::string_view, const pb::NodeProto*> makers;
+    for (const auto& node : graph.node())
+        for (const std::string& output : node.output()) makers.emplace(output, &node);
+    std::unordered_set<std::string_view> read;
+    std::vector<std::string_view> names;
+    for (const auto& output : graph.output()) names.push_back(output.name());
+    while (!names.empty()) {
+        const std::string_view name = names.back();
+        names.pop_back();
+        if (!read.insert(name).second) continue;
+        if (const auto maker = makers.find(name); maker != makers.end())
+            add_read(*maker->second, names);
+    }
+    return read;
 }
 
 std::span<const RefusedClass> refused_classes() {
@@ -386,13 +415,19 @@ std::string refused_like(const std::string& file, const pb::GraphProto& graph,
     constexpr std::string_view known[] = {"", "ai.onnx.ml", "com.microsoft"};
     const std::string domain = domain_of(refused);
     const bool all_of_domain = std::ranges::find(known, domain) == std::end(known);
+    const auto read = read_for_outputs(graph);
+    const auto way_out = [&](const pb::NodeProto& node) {
+        const bool is_read = std::ranges::any_of(
+            node.output(), [&](const std::string& output) { return read.contains(output); });
+        return is_read ? replace_or_split : take_out;
+    };
     std::string text;
     size_t count = 1;
     for (const auto& node : graph.node()) {
         if (&node == &refused || domain_of(node) != domain ||
             (!all_of_domain && node.op_type() != refused.op_type()))
             continue;
-        const auto line = refuse_operator(file, node, opsets, constants, false);
+        const auto line = refuse_operator(file, node, opsets, constants, false, way_out(node));
         if (line && ++count <= max_listed) text += '\n' + printable(*line, std::string::npos);
     }
     if (count > max_listed)

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <vartml/result.h>
@@ -15,6 +16,16 @@
 #include "lib/compile/onnx/model_file.h"
 
 namespace vartml::onnx {
+
+// Ways out of an operator that nothing runs; {}: the tensor to split the model at. The second for
+// one on which no output of the model depends.
+inline constexpr std::string_view replace_or_split =
+    "replace it with standard operators, or split the model at tensor '{}'";
+inline constexpr std::string_view take_out =
+    "no output of the model depends on it: take it out of the file";
+
+// The tensors on which an output of the graph depends.
+std::unordered_set<std::string_view> read_for_outputs(const pb::GraphProto& graph);
 
 // Versions that the model declares, by domain; "" is the default domain.
 using Opsets = std::unordered_map<std::string, int>;

@@ -122,37 +122,6 @@ std::string bad_divisor(const pb::NodeProto& node) {
     return {};
 }
 
-// What a node reads, its bodies included.
-void add_read(const pb::NodeProto& node, std::vector<std::string_view>& names) {
-    names.insert(names.end(), node.input().begin(), node.input().end());
-    const auto body = [&](const pb::GraphProto& graph) {
-        for (const auto& output : graph.output()) names.push_back(output.name());
-        for (const auto& inner : graph.node()) add_read(inner, names);
-    };
-    for (const auto& a : node.attribute()) {
-        if (a.has_g()) body(a.g());
-        for (const auto& graph : a.graphs()) body(graph);
-    }
-}
-
-// The tensors on which an output depends.
-std::unordered_set<std::string_view> read_for_outputs(const pb::GraphProto& graph) {
-    std::unordered_map<std::string_view, const pb::NodeProto*> makers;
-    for (const auto& node : graph.node())
-        for (const std::string& output : node.output()) makers.emplace(output, &node);
-    std::unordered_set<std::string_view> read;
-    std::vector<std::string_view> names;
-    for (const auto& output : graph.output()) names.push_back(output.name());
-    while (!names.empty()) {
-        const std::string_view name = names.back();
-        names.pop_back();
-        if (!read.insert(name).second) continue;
-        if (const auto maker = makers.find(name); maker != makers.end())
-            add_read(*maker->second, names);
-    }
-    return read;
-}
-
 }  // namespace
 
 void ForeignNodes::begin(ModelFile& file, const Opsets& opsets) {
@@ -293,7 +262,8 @@ Error ForeignNodes::refused(const pb::NodeProto& node, const std::string& proble
     std::string tensor = node.output_size() > 0 ? node.output(0) : std::string();
     for (const std::string& input : node.input())
         if (const ValueId id = builder_.find(input);
-            id != graph::none && !builder_.graph.value(id).constant) {
+            id != graph::none && !builder_.graph.value(id).constant &&
+            std::ranges::find(builder_.graph.inputs, id) == builder_.graph.inputs.end()) {
             tensor = input;
             break;
         }
@@ -305,8 +275,7 @@ Error ForeignNodes::refused(const pb::NodeProto& node, const std::string& proble
 // ONNX Runtime's own word: whether it runs the model, and what it makes.
 Result<void> ForeignNodes::ask(const pb::NodeProto& node, const std::string& model,
                                Outputs& outputs) {
-    constexpr const char* replace =
-        "replace it with standard operators, or split the model at tensor '{}'";
+    const std::string replace(outputs.unread ? take_out : replace_or_split);
     auto answer = options_.ask
                       ? options_.ask(model)
                       : Result<std::vector<ForeignOutput>>(Error{ErrorCode::not_found, {}});

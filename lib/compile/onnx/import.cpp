@@ -21,9 +21,11 @@
 namespace vartml::onnx {
 namespace {
 
-std::set<std::string> initialiser_names(const pb::GraphProto& graph) {
+// Initialisers and inputs: a model cannot be split there.
+std::set<std::string> names_before_nodes(const pb::GraphProto& graph) {
     std::set<std::string> names;
     for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+    for (const auto& input : graph.input()) names.insert(input.name());
     return names;
 }
 
@@ -95,9 +97,8 @@ Result<Imported> Importer::run() {
     opsets_ = std::move(*opsets);
 
     const pb::GraphProto& graph = file_.proto().graph();
-    std::set<std::string> constants = initialiser_names(graph);
+    std::set<std::string> constants = names_before_nodes(graph);
     std::set<std::string> names = constants;
-    for (const auto& input : graph.input()) names.insert(input.name());
     for (const auto& node : graph.node()) {
         names.insert(node.output().begin(), node.output().end());
         if (node.op_type() == "Constant")
@@ -223,7 +224,7 @@ Result<void> Importer::add_node(const pb::NodeProto& node) {
             const pb::GraphProto& graph = file_.proto().graph();
             return Error{done.error().code,
                          done.error().message + refused_like(file_.path(), graph, node, opsets_,
-                                                             initialiser_names(graph))};
+                                                             names_before_nodes(graph))};
         }
         return done;
     }
@@ -281,7 +282,7 @@ Result<void> Importer::add_if(const pb::NodeProto& node) {
         return error(ErrorCode::bad_model,
                      "node '" + node_name(node) + "' (If) has no branch with its outputs");
 
-    std::set<std::string> constants = initialiser_names(*branch);
+    std::set<std::string> constants = names_before_nodes(*branch);
     std::set<std::string> names = constants;
     for (const auto& [name, value] : builder_.scope) {
         names.insert(name);

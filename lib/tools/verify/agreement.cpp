@@ -133,7 +133,7 @@ std::string words(const Yardstick& by, double distance, double limit) {
         return "largest difference " + short_number(distance) + " of the range, at most " +
                short_number(limit);
     return short_number(distance * 100) + " % of the elements differ, at most " +
-           short_number(limit * 100);
+           short_number(limit * 100) + " %";
 }
 
 // Sums of floats that lie between two codes are rounded to either.
@@ -202,8 +202,13 @@ OutputAgreement judge_agreement(const TensorData& found, const ExpectedOutput& e
     result.excess = result.is_good     ? std::min(distance / limit, 1.0)
                     : distance > limit ? distance / limit
                                        : HUGE_VAL;  // no number
-    result.text = words(by, distance, limit);
-    if (spread > by.limit && limit == spread)
+    const bool is_whole_within = result.is_good && distance > limit;
+    result.text = words(by, distance, is_whole_within ? 2 * spread : limit);
+    if (is_whole_within)
+        result.text +=
+            ", twice as far as ONNX Runtime's own results are from one another, from which all "
+            "numbers together are no farther";
+    else if (spread > by.limit && limit == spread)
         result.text += ", as far as ONNX Runtime's own results are from one another";
     if (by.distance == off_the_cosine && !expected.rounded.empty())
         result.text += " (of an ideal bf16 device " +
@@ -331,8 +336,8 @@ public:
                    short_number(shift_);
         return "decoder " + family + ": of " + std::to_string(e.expected) + " boxes " +
                std::to_string(e.missing) + " missing, " + std::to_string(e.added) +
-               " new, worst IoU " + std::to_string(e.worst_iou).substr(0, 4) + ", score off by " +
-               std::to_string(e.worst_score).substr(0, 4);
+               " new, worst IoU " + short_number(e.worst_iou) + ", score off by " +
+               short_number(e.worst_score);
     }
 
 private:

@@ -23,7 +23,8 @@ struct Judgement {
     double excess = 0;    // the difference as a part of the tolerance
     double of_range = 0;  // Stage::model
     std::string text;
-    bool is_empty = false;  // neither side has anything to compare
+    bool is_empty = false;      // neither side has anything to compare
+    bool is_undecided = false;  // not good, and no fault: the reference is too far from itself
 };
 
 // Beside the rounding of the tensor's type an eighth of a grey level: the kernels work in steps of

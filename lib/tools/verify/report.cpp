@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -39,7 +40,8 @@ std::string model_words(const Report& r) {
         return std::ranges::all_of(r.findings, is_same) ? "the outputs are the same"
                                                         : "what the outputs list is the same";
     constexpr double most_plain = 0.01;
-    const std::string far = number(worst->of_range * 100, "%.2g") + " %";
+    const double percent = worst->of_range * 100;
+    const std::string far = number(percent, percent < 10 ? "%.2g" : "%.0f") + " %";
     if (worst->of_range < most_plain)
         return "no number is farther off than " + far + " of its output's range, which is in " +
                worst->subject;
@@ -83,7 +85,7 @@ std::string effect_words(const Effect& e) {
     const PictureEffect& p = e.picture;
     if (p.maps != 0)
         add(p.same_pixels == 1 ? "every pixel of the class map has the same class"
-                               : number(100 * p.same_pixels, "%.4g") +
+                               : number(std::floor(10000 * p.same_pixels) / 100, "%.4g") +
                                      " % of the class map's pixels have the same class");
     if (p.points != 0)
         add("the " + count(p.points, "key point") +
@@ -139,6 +141,9 @@ std::string layer_words(const Layers& l) {
 std::string verdict(const Report& r) {
     const std::string on = " with " + r.reference + " on " + samples_text(r);
     if (const Finding* fault = r.first_fault()) {
+        if (fault->is_undecided)
+            return "Whether the compiled model agrees" + on + " cannot be told.\n" +
+                   capital(fault->subject) + ": " + fault->text + " (" + fault->sample + ").\n";
         std::string text = "The compiled model does NOT agree" + on +
                            ".\nThe first stage that is beyond tolerance is " +
                            (fault->stage == Stage::suppress || fault->stage == Stage::decode ||
@@ -169,9 +174,10 @@ std::string table(const std::vector<Finding>& findings) {
     std::vector<Row> rows = {{"stage", "what", "verdict", "worst", "where"}};
     for (const Finding& f : findings)
         rows.push_back({std::string(to_string(f.stage)), f.subject,
-                        f.is_empty  ? "-"
-                        : f.is_good ? "good"
-                                    : "BAD",
+                        f.is_empty       ? "-"
+                        : f.is_good      ? "good"
+                        : f.is_undecided ? "unclear"
+                                         : "BAD",
                         f.text, f.sample});
     std::array<size_t, 5> widths{};
     for (const Row& row : rows)
@@ -200,8 +206,9 @@ std::string_view to_string(Stage stage) {
 
 const Finding* Report::first_fault() const {
     const Finding* first = nullptr;
+    const auto place = [](const Finding& f) { return std::pair(f.is_undecided, f.stage); };
     for (const Finding& f : findings)
-        if (!f.is_good && (!first || f.stage < first->stage)) first = &f;
+        if (!f.is_good && (!first || place(f) < place(*first))) first = &f;
     return first;
 }
 
@@ -234,6 +241,7 @@ std::string json_text(const Report& r) {
         {"device", r.device},   {"compute_type", r.compute_type}, {"sample_kind", r.kind},
         {"samples", r.samples}, {"agrees", r.is_good()}};
     const Finding* fault = r.first_fault();
+    json["undecided"] = fault && fault->is_undecided;
     json["first_stage_beyond_tolerance"] =
         fault ? nlohmann::ordered_json(to_string(fault->stage)) : nlohmann::ordered_json(nullptr);
     json["stages"] = nlohmann::ordered_json::array();

@@ -18,11 +18,12 @@ struct Finding {
     Stage stage = Stage::model;
     std::string subject;  // "output 'boxes'"
     bool is_good = true;
-    std::string text;       // "cosine 0.99987, at least 0.999"
-    double excess = 0;      // the difference as a part of the tolerance
-    double of_range = 0;    // Stage::model: largest difference as a part of the output's range
-    std::string sample;     // where it was worst
-    bool is_empty = false;  // no sample had anything to compare
+    std::string text;           // "cosine 0.99987, at least 0.999"
+    double excess = 0;          // the difference as a part of the tolerance
+    double of_range = 0;        // Stage::model: largest difference as a part of the output's range
+    std::string sample;         // where it was worst
+    bool is_empty = false;      // no sample had anything to compare
+    bool is_undecided = false;  // not good, and no fault: the reference is too far from itself
 };
 
 // What a family gives of the whole picture that is neither box nor class: the worst of all frames.
@@ -81,7 +82,8 @@ struct Report {
     std::optional<Layers> layers;
     std::vector<std::string> notes;  // what was not checked, and why
 
-    const Finding* first_fault() const;  // null where every stage is good
+    // What is undecided only where there is no other; null where every stage is good.
+    const Finding* first_fault() const;
     bool is_good() const;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "lib/compile/connect.h"
@@ -166,16 +167,21 @@ void Verification::record(Stage stage, const std::string& subject, const Judgeme
         f.of_range = std::max(f.of_range, j.of_range);
         if (j.is_empty) return;
         const bool is_first = std::exchange(f.is_empty, false);
-        // What is not good is worse than what is, however far that is: the row tells of it.
-        if (!is_first && std::pair(!j.is_good, j.excess) <= std::pair(!f.is_good, f.excess)) return;
+        // What is not good is worse than what is, however far that is, and what differs than what
+        // cannot be judged: the row tells of it.
+        const auto badness = [](const auto& one) {
+            return std::tuple(!one.is_good, !one.is_good && !one.is_undecided, one.excess);
+        };
+        if (!is_first && badness(j) <= badness(f)) return;
         f.excess = j.excess;
         f.text = j.text;
         f.sample = sample;
         f.is_good = j.is_good;
+        f.is_undecided = j.is_undecided;
         return;
     }
-    report_.findings.push_back(
-        {stage, subject, j.is_good, j.text, j.excess, j.of_range, sample, j.is_empty});
+    report_.findings.push_back({stage, subject, j.is_good, j.text, j.excess, j.of_range, sample,
+                                j.is_empty, j.is_undecided});
 }
 
 std::vector<OnnxRuntime::Named> Verification::named_inputs(const Fed& fed) const {
@@ -279,7 +285,11 @@ Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<Ten
     }
     std::vector<Judgement> judgements;
     for (const OutputAgreement& a : agreement.outputs)
-        judgements.push_back({a.is_good, a.excess, a.of_range, a.text});
+        judgements.push_back({.is_good = a.is_good,
+                              .excess = a.excess,
+                              .of_range = a.of_range,
+                              .text = a.text,
+                              .is_undecided = a.is_undecided});
     // Large numbers hide small ones: coordinates the scores of one tensor.
     if (agreement.outputs_are_good() && !agreement.objects.empty())
         judgements.push_back({false, HUGE_VAL, 0, agreement.objects});

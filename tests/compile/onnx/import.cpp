@@ -378,7 +378,7 @@ TEST_F(Import, RefusesOtherDomainsBeforeItLooksAtShapes) {
         refusal(m),
         "model.onnx: node 'y_node' uses onnx.brevitas::Quant (opset 1), which neither the NPU nor "
         "the CPU "
-        "partition runs; replace it with standard operators, or split the model at tensor 'x'");
+        "partition runs; replace it with standard operators, or split the model at tensor 'y'");
 }
 
 // What ONNX Runtime saves at its highest level, which names the way out and no operator to replace.

@@ -28,7 +28,7 @@ const Refused refused[] = {
      {{"body", ::onnx::GraphProto()}},
      "uses Loop (opset 13), a control-flow operator that neither the NPU nor the CPU partition "
      "runs; export the model with the "
-     "loop unrolled, or split it at tensor 'x'"},
+     "loop unrolled, or split it at tensor 'y'"},
     {"SequenceConstruct",
      {"x"},
      13,

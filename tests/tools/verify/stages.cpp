@@ -349,6 +349,44 @@ TEST(Words, SayWhatALargeDifferenceOfOneNumberMeans) {
         << console_text(report);
 }
 
+TEST(Words, SayWhereItCannotBeToldWhetherAModelAgrees) {
+    Report report;
+    report.reference = "ONNX Runtime";
+    report.kind = "picture";
+    report.samples = 1;
+    Finding& unclear = report.findings.emplace_back();
+    unclear.subject = "output 'y'";
+    unclear.text = "cannot be judged: why";
+    unclear.sample = "a.jpg";
+    unclear.is_good = false, unclear.is_undecided = true;
+    const std::string words = console_text(report);
+    EXPECT_TRUE(words.starts_with(
+        "Whether the compiled model agrees with ONNX Runtime on 1 picture cannot be told.\n"
+        "Output 'y': cannot be judged: why (a.jpg).\n"))
+        << words;
+    EXPECT_NE(words.find("  unclear  "), words.npos) << words;
+    EXPECT_FALSE(report.is_good());
+    EXPECT_NE(json_text(report).find("\"undecided\": true"), std::string::npos);
+
+    Finding& differs = report.findings.emplace_back();
+    differs.subject = "output 'z'";
+    differs.is_good = false;
+    EXPECT_TRUE(
+        console_text(report).starts_with("The compiled model does NOT agree with ONNX "
+                                         "Runtime on 1 picture.\n"))
+        << console_text(report);
+    EXPECT_NE(json_text(report).find("\"undecided\": false"), std::string::npos);
+}
+
+TEST(Words, SayPartsOfAHundredAsTheyAre) {
+    Report report;
+    Finding& found = report.findings.emplace_back();
+    found.of_range = 1.04;
+    EXPECT_NE(console_text(report).find("differs by 104 % of"), std::string::npos);
+    report.effect.emplace().picture = {.maps = 1, .same_pixels = 0.99999};
+    EXPECT_NE(console_text(report).find("99.99 % of the class map's pixels"), std::string::npos);
+}
+
 // ---- quantised models
 
 ::onnx::TensorProto codes(const std::string& name, const Ints& shape, const std::string& bytes) {

@@ -215,6 +215,15 @@ void say_warning(GstMessage* message, std::set<std::string>& said) {
     g_error_free(error);
 }
 
+// What an element took for granted, such as the names of classes.
+void say_note(GstMessage* message, std::set<std::string>& said) {
+    GError* error = nullptr;
+    gst_message_parse_info(message, &error, nullptr);
+    if (said.insert(error->message).second)
+        std::fprintf(stderr, "note: %s\n", with_options(error->message).c_str());
+    g_error_free(error);
+}
+
 Error interrupted(const Request& request) {
     return {ErrorCode::io, "interrupted before " + request.out + " was complete"};
 }
@@ -247,6 +256,9 @@ Result<void> play(const Request& request, const Pipeline& pipeline, const Report
                 return ended ? interrupted(request) : sentence_of(request, message);
             case GST_MESSAGE_WARNING:
                 say_warning(message, said);
+                break;
+            case GST_MESSAGE_INFO:
+                say_note(message, said);
                 break;
             case GST_MESSAGE_EOS:
                 return {};

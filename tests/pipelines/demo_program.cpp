@@ -113,6 +113,13 @@ TEST(DemoProgram, TakesAVideoAndAModelOfTheUser) {
     ASSERT_EQ(outcome.status, 0) << outcome.text;
     EXPECT_NE(outcome.text.find("\nperson "), std::string::npos) << outcome.text;
     EXPECT_NE(outcome.text.find("\nfound             "), std::string::npos) << outcome.text;
+    // The video goes on behind the eight seconds.
+    unsigned frames = 0, inferred = 0;
+    const size_t line = outcome.text.find("frames            ");
+    ASSERT_NE(line, std::string::npos) << outcome.text;
+    EXPECT_EQ(
+        std::sscanf(outcome.text.c_str() + line, "frames %u, inferred %u", &frames, &inferred), 2);
+    EXPECT_EQ(frames, inferred);
 }
 
 // A folder with picture.png, drawn by these elements.

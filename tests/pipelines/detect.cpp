@@ -45,6 +45,7 @@ public:
         std::ranges::copy(TinyOnnx::Floats{8, 8, 24, 16, 0.9f, 1}, rows.begin());
         save_fixed(dir_ / "boxes.onnx", {1, 6, 6}, rows);
         save_fixed(dir_ / "classes.onnx", {1, 4}, {0, 0.25f, 0.75f, 0});
+        save_fixed(dir_ / "thousand.onnx", {1, 1000}, TinyOnnx::Floats(1000, 0.5f));
         save_fixed(dir_ / "odd.onnx", {1, 2, 3, 5, 7}, TinyOnnx::Floats(210, 0.5f));
         spill(dir_ / "names.txt", "cat\nbox\n");
         spill(dir_ / "four.txt", "a\nb\nc\nd\n");
@@ -98,6 +99,16 @@ TEST_F(Detect, PrintsALinePerObjectOfAPicture) {
     EXPECT_EQ(f.status, 0) << f.err;
     EXPECT_EQ(f.out, "box               0.90  at 16,16  size 32x16\n");
     EXPECT_NE(f.err.find("1 object: box 1\n"), std::string::npos) << f.err;
+}
+
+TEST_F(Detect, SaysWhoseNamesClassesGet) {
+    const Finished f = detect("thousand.onnx --decoder classify white.png");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_NE(f.err.find("note: model 'thousand' has no labels, so its classes get the names of "),
+              std::string::npos)
+        << f.err;
+    EXPECT_NE(f.err.find("; --labels or x-vartml-labels gives others\n"), std::string::npos)
+        << f.err;
 }
 
 TEST_F(Detect, PrintsTheTimeOfEachFrameOfAVideo) {

@@ -340,6 +340,18 @@ class Scripts(unittest.TestCase):
         self.assertEqual(len(after), len(before))
         self.assertGreater(changed(before, after, (100, 160, 280, 460)), 0.02)
 
+    def test_the_python_program_of_the_readme_ends_with_what_went_wrong(self):
+        text = (SCRIPTS.parent / 'README.md').read_text()
+        begin = text.index("cat >out/boxes.py <<'END'\n") + len("cat >out/boxes.py <<'END'\n")
+        program = text[begin:text.index('\nEND\n', begin)]
+        absent = FOLDER / 'absent'
+        for name, of, words in [('model', (absent, clip('dog')), 'Could not load the model'),
+                                ('video', (model('yolox'), absent), 'not found')]:
+            with self.subTest(absent=name):
+                done = subprocess.run([sys.executable, '-c', program, *map(str, of)], capture_output=True, text=True, timeout=120)
+                self.assertEqual((done.returncode, done.stdout), (1, ''))
+                self.assertIn(words, done.stderr)
+
     def test_side_by_side_draws_and_prints_both(self):
         out = FOLDER / 'both.mp4'
         records = self.records(self.script('side-by-side.sh', model('yolox'), clip('dog'), clip('faces'), out))

@@ -3,6 +3,7 @@
 
 #include <gst/gst.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -29,6 +30,7 @@ struct State {
     GstClockTime first_pts = GST_CLOCK_TIME_NONE;
     double best_rank = -1e9;
     bool ending = false;
+    unsigned late = 0;  // frames that were on their way while the stream ended
     // Time of the frame that is worth a picture so far: written behind vartmldecode, read behind
     // the overlay.
     std::atomic<GstClockTime> best_pts = GST_CLOCK_TIME_NONE;
@@ -69,7 +71,8 @@ GstPadProbeReturn on_decoded(GstPad*, GstPadProbeInfo* info, gpointer data) {
     if (state.options.seconds > 0 && seconds >= state.options.seconds) {
         if (!state.ending) end_stream(state.pipeline);
         state.ending = true;
-        return GST_PAD_PROBE_DROP;  // frames that are on their way while the stream ends
+        ++state.late;
+        return GST_PAD_PROBE_DROP;
     }
     ++state.result.frames;
     state.last = Clock::now();
@@ -136,11 +139,12 @@ double number_in(const GstStructure* s, const char* field) {
     return read ? g_value_get_double(&real) : 0;
 }
 
-void read_stats(GstElement* infer, FindResult& result) {
+void read_stats(GstElement* infer, unsigned late, FindResult& result) {
     GstStructure* stats = nullptr;
     g_object_get(infer, "stats", &stats, nullptr);
     if (!stats) return;
-    result.inferred = static_cast<unsigned>(number_in(stats, "inferences"));
+    const auto inferences = static_cast<unsigned>(number_in(stats, "inferences"));
+    result.inferred = inferences - std::min(late, inferences);
     result.latency_p50_ms = number_in(stats, "total-p50-us") / 1000;
     result.latency_p99_ms = number_in(stats, "total-p99-us") / 1000;
     gst_structure_free(stats);
@@ -211,7 +215,7 @@ Result<FindResult> run(const FindOptions& options) {
     probe(element_of(p, "found").get(), on_decoded, state);
     probe(element_of(p, "overlay").get(), on_drawn, state);
 
-    auto interrupted = play(p, [&] { read_stats(infer.get(), state.result); });
+    auto interrupted = play(p, [&] { read_stats(infer.get(), state.late, state.result); });
     if (!interrupted) return interrupted.error();
     FindResult result = std::move(state.result);
     result.interrupted = *interrupted;

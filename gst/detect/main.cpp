@@ -220,7 +220,7 @@ void say_note(GstMessage* message, std::set<std::string>& said) {
     GError* error = nullptr;
     gst_message_parse_info(message, &error, nullptr);
     if (said.insert(error->message).second)
-        std::fprintf(stderr, "note: %s\n", with_options(error->message).c_str());
+        std::fprintf(stderr, "note: %s\n", plain(with_options(error->message)).c_str());
     g_error_free(error);
 }
 

@@ -62,9 +62,15 @@ bool read_numbers(std::string_view text, std::vector<float>& numbers) {
 
 // What a link is a link to: it stays one, and all who use the file have one lock.
 std::string target_of(const std::string& file) {
+    namespace fs = std::filesystem;
+    constexpr int most_links = 40;  // as Linux follows
     std::error_code error;
-    const std::string target = std::filesystem::weakly_canonical(file, error).string();
-    return error ? file : target;
+    fs::path target = file;
+    // One by one: the file that the last leads to may not be there yet.
+    for (int n = 0; n < most_links && fs::is_symlink(target, error); ++n)
+        target = target.parent_path() / fs::read_symlink(target, error);
+    target = fs::weakly_canonical(target, error);
+    return error ? file : target.string();
 }
 
 }  // namespace

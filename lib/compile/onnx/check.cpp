@@ -140,6 +140,12 @@ void add_read(const pb::NodeProto& node, std::vector<std::string_view>& names) {
     }
 }
 
+// Whether an output of the graph depends on it.
+bool is_read(const pb::NodeProto& node, const std::unordered_set<std::string_view>& read) {
+    return std::ranges::any_of(node.output(),
+                               [&](const std::string& output) { return read.contains(output); });
+}
+
 std::string split_tensor(const pb::NodeProto& node, const std::set<std::string>& constants) {
     for (const std::string& input : node.input())
         if (!input.empty() && !constants.contains(input)) return input;
@@ -150,7 +156,7 @@ std::string split_tensor(const pb::NodeProto& node, const std::set<std::string>&
 std::optional<std::string> refuse_operator(const std::string& file, const pb::NodeProto& node,
                                            const Opsets& opsets,
                                            const std::set<std::string>& constants, bool foreign,
-                                           std::string_view way_out = replace_or_split) {
+                                           bool is_read) {
     const std::string domain = domain_of(node);
     const auto declared = opsets.find(domain);
     const int opset = declared == opsets.end() ? 1 : declared->second;
@@ -164,7 +170,8 @@ std::optional<std::string> refuse_operator(const std::string& file, const pb::No
                            "the model that was optimised",
                            tensor);
         if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
-        return refusal(file, node, opset, which_nothing_runs, way_out, tensor);
+        return refusal(file, node, opset, which_nothing_runs, is_read ? replace_or_split : take_out,
+                       tensor);
     }
     // Optimisers write some operators into sets that do not have them.
     constexpr std::string_view in_any_set[] = {"LayerNormalization", "RMSNormalization", "Swish"};
@@ -172,10 +179,11 @@ std::optional<std::string> refuse_operator(const std::string& file, const pb::No
     if (const RefusedClass* c = find_refused(node.op_type());
         c && (!foreign || find_newer(node.op_type())))
         return refusal(file, node, opset, std::string(c->problem).append(that_nothing_runs),
-                       c->way_out, tensor);
+                       is_read ? c->way_out : take_out, tensor);
     if (auto line = outside_opset(file, node, opset)) return line;
     if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
-    return refusal(file, node, opset, which_nothing_runs, way_out, tensor);
+    return refusal(file, node, opset, which_nothing_runs, is_read ? replace_or_split : take_out,
+                   tensor);
 }
 
 // Whether all operators of the default domain mean the same in both sets.
@@ -416,18 +424,14 @@ std::string refused_like(const std::string& file, const pb::GraphProto& graph,
     const std::string domain = domain_of(refused);
     const bool all_of_domain = std::ranges::find(known, domain) == std::end(known);
     const auto read = read_for_outputs(graph);
-    const auto way_out = [&](const pb::NodeProto& node) {
-        const bool is_read = std::ranges::any_of(
-            node.output(), [&](const std::string& output) { return read.contains(output); });
-        return is_read ? replace_or_split : take_out;
-    };
     std::string text;
     size_t count = 1;
     for (const auto& node : graph.node()) {
         if (&node == &refused || domain_of(node) != domain ||
             (!all_of_domain && node.op_type() != refused.op_type()))
             continue;
-        const auto line = refuse_operator(file, node, opsets, constants, false, way_out(node));
+        const auto line =
+            refuse_operator(file, node, opsets, constants, false, is_read(node, read));
         if (line && ++count <= max_listed) text += '\n' + printable(*line, std::string::npos);
     }
     if (count > max_listed)
@@ -438,9 +442,11 @@ std::string refused_like(const std::string& file, const pb::GraphProto& graph,
 Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, const Opsets& opsets,
                          const std::set<std::string>& constants, const std::set<std::string>& outer,
                          bool foreign) {
+    const auto read = read_for_outputs(graph);
     std::vector<std::string> refused;
     for (const auto& node : graph.node())
-        if (auto line = refuse_operator(file, node, opsets, constants, foreign))
+        if (auto line =
+                refuse_operator(file, node, opsets, constants, foreign, is_read(node, read)))
             refused.push_back(std::move(*line));
     if (!refused.empty()) {
         std::string text;

@@ -286,7 +286,9 @@ Result<void> Importer::add_if(const pb::NodeProto& node) {
     std::set<std::string> names = constants;
     for (const auto& [name, value] : builder_.scope) {
         names.insert(name);
-        if (builder_.graph.value(value).constant) constants.insert(name);
+        if (builder_.graph.value(value).constant ||
+            std::ranges::find(builder_.graph.inputs, value) != builder_.graph.inputs.end())
+            constants.insert(name);
     }
     for (const auto& inner : branch->node())
         names.insert(inner.output().begin(), inner.output().end());

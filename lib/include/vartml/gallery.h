@@ -26,7 +26,8 @@ public:
 
     /// Reads a file that save() wrote. Errors: not_found, io, bad_model naming file and line.
     static Result<Gallery> load(const std::string& file);
-    /// Writes the file anew, at once or not at all. Errors: io.
+    /// Writes the file anew, at once or not at all; a link stays, and what it leads to is written.
+    /// Errors: io.
     Result<void> save(const std::string& file) const;
     /// Waits until nobody else, in this process or another, has the lock of the file, a file
     /// `.NAME.lock` beside it, and has it until what is returned goes. Who changes a file loads and

@@ -182,7 +182,7 @@ Result<bool> ModelSteps::compile(Numerics numerics, std::vector<std::string>* er
     std::string why = lines.empty() || ended->exit_status < 0
                           ? why_it_ended(*ended, request_.limits)
                           : lines.front();
-    if (lines.size() > 1) why += " (and more like it)";
+    if (lines.size() > 1) why += " (and more)";
     if (numerics == Numerics::standard) {
         row_.is_refused = refused;
         row_.compile_text = short_text(why);

@@ -140,8 +140,8 @@ private:
             if (faults_.empty() || says_more)
                 faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
         }
+        if (is_undecided_ && !all.objects.empty()) faults_ = all.objects;
         is_undecided_ = is_undecided_ && all.objects.empty();
-        if (faults_.empty()) faults_ = all.objects;
         char text[80];
         std::snprintf(text, sizeof text, "cosine %.5f, largest difference %.2g of the range", least,
                       worst);

@@ -219,7 +219,8 @@ bool Report::is_good() const {
 std::string console_text(const Report& r) {
     std::string text = verdict(r);
     if (r.layers) {
-        if (!r.first_fault() || r.first_fault()->stage != Stage::model || r.layers->first ||
+        const Finding* const fault = r.first_fault();
+        if (!fault || fault->is_undecided || fault->stage != Stage::model || r.layers->first ||
             !r.layers->ends_agree)
             text += layer_words(*r.layers);
         else
@@ -241,9 +242,11 @@ std::string json_text(const Report& r) {
         {"device", r.device},   {"compute_type", r.compute_type}, {"sample_kind", r.kind},
         {"samples", r.samples}, {"agrees", r.is_good()}};
     const Finding* fault = r.first_fault();
-    json["undecided"] = fault && fault->is_undecided;
-    json["first_stage_beyond_tolerance"] =
-        fault ? nlohmann::ordered_json(to_string(fault->stage)) : nlohmann::ordered_json(nullptr);
+    const bool is_undecided = fault && fault->is_undecided;
+    json["undecided"] = is_undecided;
+    json["first_stage_beyond_tolerance"] = fault && !is_undecided
+                                               ? nlohmann::ordered_json(to_string(fault->stage))
+                                               : nlohmann::ordered_json(nullptr);
     json["stages"] = nlohmann::ordered_json::array();
     for (const Finding& f : r.findings) {
         nlohmann::ordered_json row = {{"stage", to_string(f.stage)},
@@ -252,6 +255,7 @@ std::string json_text(const Report& r) {
                                                           : nlohmann::ordered_json(f.is_good)},
                                       {"worst", f.text},
                                       {"sample", f.sample}};
+        if (f.is_undecided) row["undecided"] = true;
         if (f.stage == Stage::model) row["largest_difference_of_range"] = f.of_range;
         json["stages"].push_back(std::move(row));
     }

@@ -290,8 +290,11 @@ Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<Ten
                               .of_range = a.of_range,
                               .text = a.text,
                               .is_undecided = a.is_undecided});
-    // Large numbers hide small ones: coordinates the scores of one tensor.
-    if (agreement.outputs_are_good() && !agreement.objects.empty())
+    // Large numbers hide small ones: coordinates the scores of one tensor. Nor is it undecided
+    // whether a model agrees that finds other things.
+    const bool none_differs = std::ranges::all_of(
+        agreement.outputs, [](const OutputAgreement& a) { return a.is_good || a.is_undecided; });
+    if (none_differs && !agreement.objects.empty())
         judgements.push_back({false, HUGE_VAL, 0, agreement.objects});
     return judgements;
 }

@@ -168,6 +168,12 @@ TEST_F(Import, RefusesANodeThatNobodyReadsAndNobodyRuns) {
                        "file"))
         << text;
     EXPECT_TRUE(is_asked);
+    options.foreign.allowed = false;
+    const std::string alone = refusal(model, options);
+    EXPECT_NE(alone.find("runs; no output of the model depends on it: take it out of the file\n"),
+              alone.npos)
+        << alone;
+    EXPECT_EQ(alone.find("split"), alone.npos) << alone;
 }
 
 // Nothing bounds the scan output, and nobody reads it.

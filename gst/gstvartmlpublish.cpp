@@ -369,6 +369,7 @@ bool has_zone_events(GstBuffer* buffer, unsigned include) {
 
 // Whatever `include` asks for. Where empty frames are asked for, a record of an inference will do.
 void look_for_results(GstBaseTransform* base, GstBuffer* buffer, bool add_empty) {
+    if (state_of(base).idle.is_over()) return;
     const bool has_record = get_inference(buffer, 0) != nullptr;
     bool has_result = add_empty && has_record;
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);

@@ -32,6 +32,8 @@ public:
         bool needs_tracker = false;  // reads what vartmltrack makes
     };
     void restart() { *this = {}; }
+    // Nothing more is told: what a frame has need not be looked for.
+    bool is_over() const { return over_; }
     // To be called for each frame. `has_work`: it has something that the element works on;
     // `has_record`: it has a record of vartmlinfer. Posts one WARNING with the likely cause, or
     // none where all is in order and the model sees nothing.

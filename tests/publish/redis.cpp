@@ -56,6 +56,14 @@ protected:
         if (server_program().empty()) GTEST_SKIP() << "the program redis-server is not installed";
         options_.topic = "frames";
     }
+    // Connected, with a second to answer, and a server that does not.
+    void open_and_pause(RedisServer& server) {
+        server.start();
+        options_.keepalive_s = 1;
+        open(server.port(), {.spool_dir = temp_ / "spool"});
+        wait_for("connected");
+        server.pause();
+    }
 };
 
 TEST_F(Redis, AServerMayComeLate) {
@@ -190,11 +198,7 @@ TEST_F(Redis, ARecordThatTheServerCannotReadLeavesAGap) {
 
 TEST_F(Redis, AServerThatDoesNotAnswerIsGivenUp) {
     RedisServer server;
-    server.start();
-    options_.keepalive_s = 1;
-    open(server.port(), {.spool_dir = temp_ / "spool"});
-    wait_for("connected");
-    server.pause();
+    open_and_pause(server);
     put(5);
     wait_for_reason("has not answered for 1 s");
     publisher_->close(0);
@@ -203,11 +207,7 @@ TEST_F(Redis, AServerThatDoesNotAnswerIsGivenUp) {
 
 TEST_F(Redis, AServerThatDoesNotAnswerIsGivenUpThoughRecordsComeOn) {
     RedisServer server;
-    server.start();
-    options_.keepalive_s = 1;
-    open(server.port(), {.spool_dir = temp_ / "spool"});
-    wait_for("connected");
-    server.pause();
+    open_and_pause(server);
     int sent = 0;  // fewer than the sink has on their way at once
     for (; sent < 60 && reasons().find("has not answered for 1 s") == std::string::npos; ++sent) {
         put(1);

@@ -322,11 +322,16 @@ TEST(OneNumber, MayBeAsLongAsAnIdealDeviceMakesIt) {
     }
 }
 
-TEST(Words, SayWhatALargeDifferenceOfOneNumberMeans) {
+Report on_one_picture() {
     Report report;
     report.reference = "ONNX Runtime";
     report.kind = "picture";
     report.samples = 1;
+    return report;
+}
+
+TEST(Words, SayWhatALargeDifferenceOfOneNumberMeans) {
+    Report report = on_one_picture();
     Finding& found = report.findings.emplace_back();
     found.subject = "output 'y'";
     found.text = "cosine 0.9995, at least 0.999";
@@ -350,10 +355,7 @@ TEST(Words, SayWhatALargeDifferenceOfOneNumberMeans) {
 }
 
 TEST(Words, SayWhereItCannotBeToldWhetherAModelAgrees) {
-    Report report;
-    report.reference = "ONNX Runtime";
-    report.kind = "picture";
-    report.samples = 1;
+    Report report = on_one_picture();
     Finding& unclear = report.findings.emplace_back();
     unclear.subject = "output 'y'";
     unclear.text = "cannot be judged: why";

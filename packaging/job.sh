@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The job `./dev package`, which ./dev reads: the Debian packages of this machine's architecture and an image, in out/packages. They are
-# built from the files that git knows, at one path and with the date of the changelog, so that the bytes are the same anywhere.
+# The job `./dev package`, which ./dev reads: the Debian packages of this machine's architecture, or of ARCH, and an image, in
+# out/packages. They are built from the files that git knows, at one path and with the date of the changelog, so that the bytes are
+# the same anywhere.
 
-PACKAGES_OUT=$PROJECT/out/packages
+PACKAGES_OUT=$PROJECT/out/packages${ARCH:+-$ARCH}
 # Beside what debian/control asks for. The library is that of the -dev package that is unpacked, not installed.
 PACKAGING_TOOLS=(abigail-tools appstream build-essential ccache lintian libgstreamer-plugins-bad1.0-0 umoci)
 # Of ours in the image, and what decodes, encodes and starts pipelines.
@@ -12,14 +13,17 @@ IMAGE_INCLUDES=gstreamer1.0-tools,gstreamer1.0-plugins-good,gstreamer1.0-plugins
 run_package() {
     local test=
     case "$*" in
-        '' | --describe) ;;
+        '') ;;
+        --describe) [ -z "$ARCH" ] || die "package --describe: interfaces are kept of this machine's processor; run it without --arch" ;;
         --test) test=1 ;;
         *) die "package: '$*' is unknown; the options are --test and --describe" ;;
     esac
     [ -z "${VARTML_DEV_INSIDE:-}" ] || die "package: makes a root of its own; run it outside of ./dev shell"
     local ROOT needs
     mapfile -t needs < <(build_depends)
-    ensure_root "${needs[@]}" "${PACKAGING_TOOLS[@]}"
+    needs+=("${PACKAGING_TOOLS[@]}")
+    [ -z "$ARCH" ] || mapfile -t needs < <(of_arch "${needs[@]}")
+    ensure_root "${needs[@]}"
     if [ "$*" = --describe ]; then
         interfaces describe
         return
@@ -33,7 +37,7 @@ run_package() {
 
 build_depends() {
     sed -n '/^Build-Depends:/,/^$/{s/^Build-Depends://; s/ *(.*//; s/[, ]//g; /./p}' "$PROJECT/packaging/debian/control" |
-        sed "s/^debhelper-compat$/debhelper/; /^$UNPACKED$/d"
+        sed "s/^debhelper-compat$/debhelper/; /^${UNPACKED%:*}$/d"
 }
 
 changelog_date() { date -d "$(sed -n 's/^ -- .*>  //p' "$PROJECT/packaging/debian/changelog" | head -n 1)" +%s; }
@@ -42,10 +46,10 @@ in_package_root() { # folder that is /mnt/build, command...
     local work=$1
     shift
     mkdir -p "$CACHE/ccache"
-    bwrap --ro-bind "$ROOT" / --proc /proc --dev /dev --perms 1777 --tmpfs /dev/shm --perms 1777 --tmpfs /tmp --tmpfs /mnt \
+    bwrap "${EMULATED[@]}" --ro-bind "$ROOT" / --proc /proc --dev /dev --perms 1777 --tmpfs /dev/shm --perms 1777 --tmpfs /tmp --tmpfs /mnt \
         --bind "$work" /mnt/build --bind "$CACHE/ccache" /mnt/ccache --unshare-pid --unshare-net --die-with-parent \
         --chdir /mnt/build --setenv PATH /usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin -- \
-        env LANG=C.UTF-8 LC_ALL=C.UTF-8 CCACHE_DIR=/mnt/ccache "$@"
+        env LANG=C.UTF-8 LC_ALL=C.UTF-8 CCACHE_DIR=/mnt/ccache "${EMULATE[@]}" "$@"
 }
 
 build_packages() { # folder
@@ -58,7 +62,7 @@ build_packages() { # folder
     git -C "$PROJECT" describe --always --dirty --abbrev=40 --exclude='*' >"$work/source/debian/commit"
     touch -d "@$(changelog_date)" "$work/source/debian/commit"
     long_step "building the packages" in_package_root "$work" sh -ec \
-        'cd source; DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage --build=full --no-check-builddeps --no-sign'
+        'cd source; DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage "$@" --build=full --no-check-builddeps --no-sign' sh ${ARCH:+--host-arch=$ARCH}
     in_package_root "$work" python3 source/packaging/sbom.py . "$(changelog_date)" >"$work/gst-vartml.spdx.json"
     rm -rf "$work/source"
     rm -rf "$out"
@@ -69,7 +73,7 @@ test_packages() {
     say "lintian:"
     in_package_root "$PACKAGES_OUT" sh -ec 'lintian --allow-root --fail-on error,warning --info --tag-display-limit 0 *.changes' ||
         die "package: lintian is not content"
-    interfaces compare
+    [ -n "$ARCH" ] || interfaces compare # the descriptions are of one architecture
     build_again
     try_packages
 }
@@ -100,14 +104,38 @@ build_again() {
     say "two builds: equal bytes"
 }
 
+# Runs a command of the host in a namespace where the kernel runs programs for ARCH, as root in it, with all users.
+emulated() {
+    [ -n "$ARCH" ] || { "$@"; return; }
+    local words=(sh -ec "$REGISTER_ARM64" sh "$ROOT" "$@") status=0 file
+    if [ "$(id -u)" != 0 ]; then
+        mmdebstrap --unshare-helper "${words[@]}"
+        return
+    fi
+    # Its end of the pipe keeps the namespace, until it is closed or this shell ends.
+    coproc unshare --user --mount cat
+    for file in uid_map gid_map; do
+        # Fails before the namespace is there.
+        until echo 0 0 65536 2>/dev/null >"/proc/$COPROC_PID/$file"; do
+            kill -0 "$COPROC_PID" 2>/dev/null || die "package: the kernel gives no namespace of users, which --arch needs"
+            sleep 0.1
+        done
+    done
+    nsenter --target "$COPROC_PID" --user --mount --setuid 0 --setgid 0 "${words[@]}" || status=$?
+    exec {COPROC[1]}>&-
+    wait "$COPROC_PID" || true
+    return $status
+}
+
 # Runs mmdebstrap for a root that has the packages in /try; what apt gets is kept for the next time.
 new_root() { # format, file, options of mmdebstrap...
     local format=$1 file=$2 kept=$CACHE/archives mode=root sources
     shift 2
-    [ "$(id -u)" = 0 ] || mode=unshare
+    [ -z "$ARCH" ] && [ "$(id -u)" = 0 ] || mode=unshare # root of a namespace has no other way to mount what a root needs
     mapfile -t sources < <(root_sources)
     mkdir -p "$kept"
-    SOURCE_DATE_EPOCH=$(changelog_date) mmdebstrap --quiet --mode=$mode --variant=apt --format="$format" \
+    SOURCE_DATE_EPOCH=$(changelog_date) emulated mmdebstrap --quiet --mode=$mode --variant=apt --format="$format" \
+        ${ARCH:+--architectures=$ARCH --skip=check/qemu} \
         --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io --skip=download/empty,essential/unlink \
         --setup-hook='mkdir -p "$1/var/cache/apt/archives"' \
         --setup-hook="sync-in $(printf %q "$kept") /var/cache/apt/archives" \
@@ -129,7 +157,7 @@ try_packages() {
 build_image() {
     local version architecture name
     version=$(sed -n '1s/.*(\(.*\)).*/\1/p' "$PROJECT/packaging/debian/changelog")
-    architecture=$(dpkg --print-architecture 2>/dev/null || in_package_root "$PACKAGES_OUT" dpkg --print-architecture)
+    architecture=${ARCH:-$(dpkg --print-architecture 2>/dev/null || in_package_root "$PACKAGES_OUT" dpkg --print-architecture)}
     name=gst-vartml_${version}_$architecture.oci.tar
     new_root tar "$PACKAGES_OUT/root.tar" --include=$IMAGE_INCLUDES \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
@@ -154,7 +182,7 @@ try_image() {
         case $line in *=*) settings+=("$line") ;; esac
     done <"$work/settings"
     chmod 777 "$work/own"
-    bwrap --ro-bind "$work/bundle/rootfs" / --proc /proc --dev /dev --tmpfs /tmp --bind "$work/own" /work --chdir /work \
+    emulated bwrap --ro-bind "$work/bundle/rootfs" / --proc /proc --dev /dev --tmpfs /tmp --bind "$work/own" /work --chdir /work \
         --unshare-user --uid 1234 --gid 1234 --unshare-pid --unshare-net --die-with-parent -- env -i "${settings[@]}" sh -ec '
             vartml-demo --seconds 1 --out out
             model=/usr/share/vartml/models/qrfinder.onnx

@@ -22,9 +22,12 @@ def fields_of(deb):
     return dict(re.findall(r'^([\w-]+): *(.*(?:\n .*)*)', text, re.MULTILINE))
 
 
-def installed_version(name):
-    done = subprocess.run(['dpkg-query', '--show', '--showformat=${Version}', name], capture_output=True, text=True, check=False)
-    return done.stdout if done.returncode == 0 and done.stdout else None
+def installed_version(name, architecture):
+    for known in (f'{name}:{architecture}', f'{name}:all'):
+        done = subprocess.run(['dpkg-query', '--show', '--showformat=${Version}', known], capture_output=True, text=True, check=False)
+        if done.returncode == 0 and done.stdout:
+            return done.stdout
+    return None
 
 
 def identifier(name):
@@ -56,7 +59,7 @@ def document(folder, created):
         sys.exit(f'sbom.py: {folder}: holds no .deb')
     for name, architecture in sorted(needed):
         if name not in packages:
-            packages[name] = package(name, installed_version(name), architecture)
+            packages[name] = package(name, installed_version(name, architecture), architecture)
     content = {
         'packages': sorted(packages.values(), key=lambda row: row['SPDXID']),
         'relationships': [{'spdxElementId': a, 'relationshipType': kind, 'relatedSpdxElement': b} for a, kind, b in sorted(set(relations))],

@@ -20,7 +20,7 @@ def function(name):
 
 def variables():
     """Those that stand between functions and have a literal value."""
-    return '\n'.join(re.findall(r'^(?:EXTRA_FOLDERS|NEIGHBOURS)=\S+', DEV, re.MULTILINE))
+    return '\n'.join(re.findall(r'^(?:EXTRA_FOLDERS|NEIGHBOURS|EMULATED|EMULATE)=\S+', DEV, re.MULTILINE))
 
 
 def bound(folder, commands):
@@ -77,6 +77,7 @@ for words, environment, wanted in [
     ('--suite sid test', {}, "dev: --suite: 'sid' is unknown; there are testing and trixie, which is Debian 13"),
     ('--suite', {}, 'dev: --suite: give a suite, testing or trixie'),
     ('--arch arm64 test kernels', {}, 'trixie root /clone/build-arm64 test kernels'),
+    ('--arch arm64 package --test', {}, 'trixie root /clone/build-arm64 package --test'),
     ('build', {'VARTML_DEV_INSIDE': 'trixie', 'VARTML_DEV_ARCH': 'arm64'}, 'trixie root /clone/build-arm64 build'),
     ('--arch arm64 test', {'VARTML_DEV_INSIDE': 'trixie'},
      'dev: --arch: arm64 is another root than the one that this runs in; run it outside of ./dev shell'),
@@ -87,3 +88,14 @@ for words, environment, wanted in [
       for command in ('vm-test', 'mutate', 'package', 'fmt', 'tidy', 'train')],
 ]:
     check(chosen(words, **environment), wanted, f'./dev {words}')
+
+
+def packages_of(*names):
+    """What is installed of these to build for arm64."""
+    script = '\n'.join(['ARCH=arm64', function('of_arch'), 'of_arch "$@"'])
+    return subprocess.run(['bash', '-c', script, 'dev', *names], capture_output=True, text=True, check=True).stdout.split()
+
+
+check(packages_of('meson', 'libhwy-dev', 'libcli11-dev', 'zlib1g-dev'),
+      ['crossbuild-essential-arm64', 'qemu-user', 'meson', 'libhwy-dev:arm64', 'libcli11-dev', 'zlib1g-dev:arm64'],
+      'libraries for arm64, tools and what is for any of this machine')

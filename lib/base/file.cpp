@@ -260,15 +260,22 @@ Result<void> replace_file(const std::string& path, std::string_view text, Durabi
     return replace_file(path, pieces, durability);
 }
 
+// Which of standard output and error goes into this file; -1: none.
+int standard_stream(const struct stat& info) {
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+        struct stat open{};
+        if (S_ISREG(info.st_mode) && ::fstat(fd, &open) == 0 && open.st_dev == info.st_dev &&
+            open.st_ino == info.st_ino)
+            return fd;
+    }
+    return -1;
+}
+
 Result<void> write_output(const std::string& path, std::string_view text) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return replace_file(path, text);
-    // What standard output or error goes into holds more than this text.
-    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
-        struct stat open{};
-        if (!S_ISREG(info.st_mode) || ::fstat(fd, &open) != 0 || open.st_dev != info.st_dev ||
-            open.st_ino != info.st_ino)
-            continue;
+    // What a standard stream goes into holds more than this text.
+    if (const int fd = standard_stream(info); fd >= 0) {
         std::fflush(nullptr);
         const Bytes pieces[] = {as_bytes(text)};
         return write_pieces(fd, path, pieces);
@@ -288,6 +295,18 @@ Result<void> write_output(const std::string& path, std::string_view text) {
     if (!fd) return system_error(path, "write", errno);
     const Bytes pieces[] = {as_bytes(text)};
     return write_pieces(fd.get(), path, pieces);
+}
+
+Result<void> probe_output(const std::string& path) {
+    struct stat info{};
+    const bool is_there = ::stat(path.c_str(), &info) == 0;
+    if (is_there && S_ISDIR(info.st_mode)) return system_error(path, "write", EISDIR);
+    // A pipe may have no reader yet.
+    if (is_there && (!S_ISREG(info.st_mode) || standard_stream(info) >= 0)) return {};
+    std::error_code error;
+    const std::string place = std::filesystem::canonical(path, error);
+    const auto staged = StagedFile::create(error ? path : place);
+    return staged ? Result<void>() : staged.error();
 }
 
 Result<void> make_directories(const std::string& path) {

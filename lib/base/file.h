@@ -121,6 +121,8 @@ Result<void> replace_file(const std::string& path, std::string_view text,
 // For a path that a user gives: replaces a file, whole, also behind a symbolic link; what is none,
 // as a pipe or a terminal, gets the text.
 Result<void> write_output(const std::string& path, std::string_view text);
+// Whether write_output() could write there now, for who works long before; leaves nothing.
+Result<void> probe_output(const std::string& path);
 
 // Creates the directory and its parents where they are missing.
 Result<void> make_directories(const std::string& path);

@@ -31,6 +31,20 @@ int refuse(const CLI::App& app, const std::string& sentence) {
     return exit_usage;
 }
 
+// Also of one that the help does not list.
+std::string name_of(const CLI::Option& option) {
+    const std::string name = option.get_name();
+    return name.empty() && !option.get_lnames().empty() ? "--" + option.get_lnames()[0] : name;
+}
+
+// An option that is given without a value, as a script's empty variable gives it: without it the
+// command would do something else, and say that all is well.
+const CLI::Option* find_empty(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options())
+        if (std::ranges::find(option->results(), "") != option->results().end()) return option;
+    return nullptr;
+}
+
 // Newer versions of CLI11 break lines of their own, which have their breaks here.
 template <typename Formatter>
 void keep_line_breaks(Formatter& formatter) {
@@ -87,6 +101,15 @@ Result<void> check_output(const std::string& option, const std::string& output,
     return {};
 }
 
+Result<void> check_result_file(const std::string& option, const std::string& output,
+                               std::span<const std::string> inputs) {
+    if (auto good = check_output(option, output, inputs); !good) return good;
+    if (output.empty() || output == "-") return {};
+    if (auto good = probe_output(output); !good)
+        return Error{good.error().code, option + ": " + good.error().message};
+    return {};
+}
+
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,
                                    const CompatTable& compat) {
     auto words = rewrite_compat(compat, {argv + 1, static_cast<size_t>(argc - 1)});
@@ -108,6 +131,10 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
     } catch (const CLI::ParseError& e) {
         return refuse(app, e.what());
     }
+    if (const CLI::Option* empty = find_empty(app))
+        return refuse(app,
+                      name_of(*empty) + ": is '', expected " +
+                          (empty->get_type_name().empty() ? "a value" : empty->get_type_name()));
     return std::nullopt;
 }
 

@@ -57,6 +57,10 @@ Result<void> write_json(const std::string& file, const std::string& text);
 // invalid_argument naming the option.
 Result<void> check_output(const std::string& option, const std::string& output,
                           std::span<const std::string> inputs);
+// The same of a file that is written when all is done, and that it can be written, which nobody
+// wants to learn then. Errors: io too.
+Result<void> check_result_file(const std::string& option, const std::string& output,
+                               std::span<const std::string> inputs);
 // Also where neither is there yet.
 bool is_same_file(const std::string& a, const std::string& b);
 

@@ -76,12 +76,12 @@ void add_options(CLI::App& app, Request& r) {
                    "also write the figures to this file; -: in place of the text")
         ->type_name("FILE");
     app.footer(
-        "Both get the same pseudo-random inputs, one inference after another, in turn, so that\n"
-        "what else the machine does meets both. A ratio above 1 says that ours is faster. Exit\n"
-        "status: 0 done, also without ONNX Runtime, 1 fault of files or memory, 2 usage, 3 an "
-        "ONNX\n"
-        "file cannot be compiled, 4 no compiled model; the other models are measured all the "
-        "same.");
+        "Both get the same pseudo-random inputs in the tensors of the ONNX file, one inference\n"
+        "after another, in turn, so that what else the machine does meets both; what brings them\n"
+        "to another layout or type and back is part of either's time. A ratio above 1 says that\n"
+        "ours is faster. Exit status: 0 done, also without ONNX Runtime, 1 fault of files or\n"
+        "memory, 2 usage, 3 an ONNX file cannot be compiled, 4 no compiled model; the other\n"
+        "models are measured all the same.");
 }
 
 // The inputs as make_buffers() makes them, in a folder for the child.
@@ -246,14 +246,15 @@ int exit_of_bench(const Error& error, const std::string& model) {
 
 int bench(int argc, const char* const* argv) {
     Request r;
+    r.run.view = "cpu";  // as ONNX Runtime takes them
     CLI::App app(
         "Measures inferences per second, and beside them ONNX Runtime's where it is installed.",
         "vartml bench");
     add_options(app, r);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
-    if (auto good = check_output("--json", r.run.json_file, r.models); !good) {
+    if (auto good = check_result_file("--json", r.run.json_file, r.models); !good) {
         print_error(good.error());
-        return exit_usage;
+        return exit_of(good.error());
     }
 
     for (const std::string& model : r.models)

@@ -64,10 +64,7 @@ void add_places(CLI::App& app, compiler::CompileRequest& r) {
     app.add_option("-o,--output", r.output,
                    "write this instead of the cache: one file ending in .rai or .tar.gz, else a "
                    "directory")
-        ->type_name("OUT")
-        ->check([](const std::string& place) {
-            return place.empty() ? "is '', expected the name of a file or a directory" : "";
-        });
+        ->type_name("OUT");
     app.add_option("--cache-dir", r.cache_dir, "the cache: parent of result directories")
         ->type_name("DIR")
         ->capture_default_str();

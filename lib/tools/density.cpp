@@ -289,7 +289,8 @@ int density(int argc, const char* const* argv) {
     if (::stat(r.video.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
         return fail({ErrorCode::not_found, r.video + ": there is no such file; give a video"});
     const std::string read[] = {r.model, r.video, r.modelinfo, r.against};
-    if (auto good = check_output("--json", r.json_file, read); !good) return fail(good.error());
+    if (auto good = check_result_file("--json", r.json_file, read); !good)
+        return fail(good.error());
     // Before minutes of trials.
     std::optional<profiling::ResultFile> before;
     if (!r.against.empty()) {

@@ -86,7 +86,6 @@ Result<Source> camera_source(const std::string& device) {
 
 // A file, a device or the number of one, or an address.
 Result<Source> find_source(const std::string& text) {
-    if (text.empty()) return wrong("SOURCE is empty, expected a picture, a video or a camera");
     struct stat status{};
     if (::stat(text.c_str(), &status) == 0) {
         if (S_ISREG(status.st_mode)) return Source{"file", text};
@@ -240,8 +239,6 @@ int detect(int argc, const char* const* argv) {
 
     // A file that standard output goes into is no other one.
     if (!r.json_file.empty() && is_same_file(r.json_file, "/dev/stdout")) r.json_file = "-";
-    if (r.model.empty())
-        return fail(wrong("MODEL is empty, expected a compiled model or an ONNX file"));
     const auto source = find_source(r.source);
     if (!source) return fail(source.error());
     const auto format = find_format(r);

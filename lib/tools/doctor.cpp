@@ -31,14 +31,9 @@ int doctor(int argc, const char* const* argv) {
         ->type_name("FILE");
     app.footer("Exit status: 0 no problem, 1 a problem found, 2 usage.");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
-    if (app.count("--pipeline") > 0 && request.pipeline.empty()) {
-        print_error({vartml::ErrorCode::invalid_argument,
-                     "--pipeline: the line is empty; give one as for gst-launch"});
-        return exit_usage;
-    }
-    if (auto good = check_output("--json", json_file, request.models); !good) {
+    if (auto good = check_result_file("--json", json_file, request.models); !good) {
         print_error(good.error());
-        return exit_usage;
+        return exit_of(good.error());
     }
     print_json_alone(json_file);
     request.progress = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };

@@ -29,16 +29,17 @@ Result<LoadedPicture> load_picture(const std::string& path) {
     int width = 0, height = 0;
     if (gdk_pixbuf_get_file_info(path.c_str(), &width, &height) &&
         int64_t{width} * height > most_pixels)
-        return Error{ErrorCode::bad_model, path + ": is a picture of " + std::to_string(width) +
-                                               "x" + std::to_string(height) +
-                                               " pixels, expected at most " +
-                                               with_commas(most_pixels) + "; make it smaller"};
+        return Error{ErrorCode::invalid_argument,
+                     path + ": is a picture of " + std::to_string(width) + "x" +
+                         std::to_string(height) + " pixels, expected at most " +
+                         with_commas(most_pixels) + "; make it smaller"};
     GError* error = nullptr;
     std::unique_ptr<GdkPixbuf, Unref> pixbuf(gdk_pixbuf_new_from_file(path.c_str(), &error));
     if (!pixbuf) {
         const std::string reason = error ? error->message : "unknown reason";
         g_clear_error(&error);
-        return Error{ErrorCode::bad_model, path + ": is no picture that can be read: " + reason};
+        return Error{ErrorCode::invalid_argument,
+                     path + ": is no picture that can be read: " + reason};
     }
     pixbuf.reset(gdk_pixbuf_apply_embedded_orientation(pixbuf.get()));
     LoadedPicture picture;

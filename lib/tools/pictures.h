@@ -19,7 +19,7 @@ struct LoadedPicture {
 // Whether the name ends like a picture's.
 bool is_picture_file(std::string_view path);
 // Upright: turned as its EXIF data say that the camera was held, which `vartml detect` does, too.
-// Errors: bad_model with the reason of the loader.
+// Errors: invalid_argument with the reason of the loader.
 Result<LoadedPicture> load_picture(const std::string& path);
 
 }  // namespace vartml::tools

@@ -258,9 +258,9 @@ std::optional<int> parse_run_options(int argc, const char* const* argv, RunOptio
     }
     if (!words.test_data.empty())
         options.model = without_trailing_slashes(words.test_data) + "/programqpc.bin";
-    if (auto good = check_output("--json", options.json_file, {&options.model, 1}); !good) {
+    if (auto good = check_result_file("--json", options.json_file, {&options.model, 1}); !good) {
         print_error(good.error());
-        return exit_usage;
+        return exit_of(good.error());
     }
     if (options.profile.wants_files())
         if (auto good = probe_folder(options.profile.out_dir); !good) {

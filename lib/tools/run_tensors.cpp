@@ -110,6 +110,46 @@ bool is_data_dependent(const artifact::CompiledModel& model, const std::string& 
     });
 }
 
+// STEM_0, STEM_1 … of the folder, one for each tensor, and none more.
+Result<std::vector<std::string>> numbered_files(const std::string& option,
+                                                const std::string& folder, const std::string& stem,
+                                                const std::vector<vart::NpuTensorInfo>& infos) {
+    std::vector<std::string> files;
+    for (size_t i = 0; i < infos.size(); ++i) {
+        const auto file = find_tensor_file(folder, stem, i);
+        if (!file)
+            return Error{ErrorCode::not_found, option + ": " + folder + " has no " + stem + "_" +
+                                                   std::to_string(i) + ".npy or .pb for " + stem +
+                                                   " '" + infos[i].name + "'"};
+        files.push_back(*file);
+    }
+    if (const auto beyond = find_tensor_file(folder, stem, infos.size()))
+        return Error{ErrorCode::invalid_argument,
+                     option + ": " + *beyond + " is of no " + stem + ", the model has " +
+                         std::to_string(infos.size()) + "; take it away, or give another folder"};
+    return files;
+}
+
+Result<std::vector<std::string>> expected_files(const RunOptions& o, const vart::Runner& runner) {
+    if (o.expect_dir.empty()) return std::vector<std::string>();
+    return numbered_files("--expect", o.expect_dir, "output",
+                          runner.get_tensors_info(TensorDirection::OUTPUT, o.output_view));
+}
+
+Error no_save_folder(const RunOptions& o) {
+    return {ErrorCode::io, "--save-outputs: " + o.save_dir +
+                               " cannot be made a folder that files are written to; name one"};
+}
+
+// Before the run: what the folder is, or is to be made in, takes files.
+bool can_save(const RunOptions& o) {
+    std::error_code error;
+    std::filesystem::path folder = std::filesystem::absolute(o.save_dir, error);
+    while (!std::filesystem::exists(folder, error) && folder.has_relative_path())
+        folder = folder.parent_path();
+    return static_cast<bool>(StagedFile::create(folder / "output"));
+}
+
 std::string saved_file(const RunOptions& o, size_t output) {
     return without_trailing_slashes(o.save_dir) + "/output_" + std::to_string(output) + ".npy";
 }
@@ -120,13 +160,10 @@ Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
                                                        const vart::Runner& runner) {
     const auto& infos = runner.get_tensors_info(TensorDirection::INPUT, TensorType::CPU);
     std::map<std::string, std::string> files;
-    for (size_t i = 0; !o.inputs_dir.empty() && i < infos.size(); ++i) {
-        const auto file = find_tensor_file(o.inputs_dir, "input", i);
-        if (!file)
-            return Error{ErrorCode::not_found, "--inputs: " + o.inputs_dir + " has no input_" +
-                                                   std::to_string(i) + ".npy or .pb for input '" +
-                                                   infos[i].name + "'"};
-        files[infos[i].name] = *file;
+    if (!o.inputs_dir.empty()) {
+        auto numbered = numbered_files("--inputs", o.inputs_dir, "input", infos);
+        if (!numbered) return numbered.error();
+        for (size_t i = 0; i < infos.size(); ++i) files[infos[i].name] = (*numbered)[i];
     }
     std::set<std::string_view> given;
     for (const std::string& text : o.input_files) {
@@ -154,11 +191,13 @@ Result<void> check_written(const RunOptions& o, const vart::Runner& runner,
     const size_t outputs = runner.get_tensors_info(TensorDirection::OUTPUT, o.output_view).size();
     std::vector<std::string> read{o.model};
     for (const auto& [name, file] : inputs) read.push_back(file);
-    for (size_t i = 0; !o.expect_dir.empty() && i < outputs; ++i)
-        if (const auto file = find_tensor_file(o.expect_dir, "output", i)) read.push_back(*file);
+    const auto expected = expected_files(o, runner);
+    if (!expected) return expected.error();
+    read.insert(read.end(), expected->begin(), expected->end());
     if (auto good = check_output("--json", o.json_file, read); !good) return good;
     for (size_t i = 0; !o.save_dir.empty() && i < outputs; ++i)
         if (auto good = check_output("--save-outputs", saved_file(o, i), read); !good) return good;
+    if (!o.save_dir.empty() && !can_save(o)) return no_save_folder(o);
     return {};
 }
 
@@ -187,9 +226,7 @@ Result<void> save_outputs(const RunOptions& o, const std::string& path, const va
     if (!model) return model.error();
     std::error_code error;
     std::filesystem::create_directories(o.save_dir, error);
-    if (!std::filesystem::is_directory(o.save_dir, error))
-        return Error{ErrorCode::io, "--save-outputs: " + o.save_dir +
-                                        " cannot be made a folder; name one that can be written"};
+    if (!std::filesystem::is_directory(o.save_dir, error)) return no_save_folder(o);
     for (size_t i = 0; i < outputs[0].size(); ++i) {
         const auto data = output_data(o, runner, outputs[0][i]);
         if (!data) return data.error();
@@ -211,15 +248,13 @@ Result<bool> check_outputs(const RunOptions& o, const std::string& path, vart::R
                            TensorBatch& outputs) {
     const auto model = artifact::read(path);
     if (!model) return model.error();
+    const auto files = expected_files(o, runner);
+    if (!files) return files.error();
     bool is_good = true;
     for (size_t i = 0; i < outputs[0].size(); ++i) {
         const std::string name = outputs[0][i].get_info().name;
-        const auto file = find_tensor_file(o.expect_dir, "output", i);
-        if (!file)
-            return Error{ErrorCode::not_found, "--expect: " + o.expect_dir + " has no output_" +
-                                                   std::to_string(i) + ".npy or .pb for output '" +
-                                                   name + "'"};
-        const auto read = read_tensor(*file);
+        const std::string& file = (*files)[i];
+        const auto read = read_tensor(file);
         if (!read) return read.error();
         // All frames of a batch had the same inputs.
         for (size_t frame = 0; frame < outputs.size(); ++frame) {
@@ -233,7 +268,7 @@ Result<bool> check_outputs(const RunOptions& o, const std::string& path, vart::R
                 verify::tolerance_of(found->type, verify::computed_type(runner, name),
                                      verify::step_of(*model, runner, name), o.tolerance);
             auto comparison =
-                verify::compare(*found, verify::as_output(*read, output), tolerance, *file);
+                verify::compare(*found, verify::as_output(*read, output), tolerance, file);
             if (!comparison) return comparison.error();
             const std::string where =
                 outputs.size() > 1 ? ", frame " + std::to_string(frame) : std::string();

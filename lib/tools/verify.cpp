@@ -398,7 +398,7 @@ Result<verify::Report> check(Options& o, const std::string& compiled) {
     if (!samples) return samples.error();
     std::vector<std::string> read = samples->files();
     read.insert(read.end(), {o.model, o.compiled, o.modelinfo, o.labels});
-    if (auto good = check_output("--json", o.json_file, read); !good) return good.error();
+    if (auto good = check_result_file("--json", o.json_file, read); !good) return good.error();
     auto info = find_modelinfo(o.modelinfo, o.model, description->modelinfo);
     if (!info) return info.error();
     if (auto fits = check_modelinfo(*info, description->inputs, description->outputs); !fits)

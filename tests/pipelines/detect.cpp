@@ -229,8 +229,8 @@ TEST_F(Detect, RefusesInOneSentence) {
     const std::string b = boxes;
     const Refusal refusals[] = {
         {"boxes.onnx", 2, "SOURCE is required"},
-        {b + "''", 2, "SOURCE is empty"},
-        {"'' white.png", 2, "MODEL is empty"},
+        {b + "''", 2, "SOURCE: is ''"},
+        {"'' white.png", 2, "MODEL: is ''"},
         {b + "nowhere.png", 1, "nowhere.png: there is no such file; give a picture"},
         {b + "/dev/video987", 1, "there is no camera /dev/video987"},
         {b + "987", 1, "there is no camera /dev/video987"},

@@ -56,6 +56,15 @@ class Bench(unittest.TestCase):
         with open(os.path.join(self.folder, 'b.json'), encoding='utf-8') as f:
             self.assertNotIn('onnxruntime', json.load(f))
 
+    def test_a_place_that_cannot_be_written_is_refused_at_once(self):
+        for command in [['bench', *SHORT], ['run', '-n', '1']]:
+            done = self.vartml(*command, MODEL, '--json', 'nowhere/b.json')
+            self.assertEqual((done.returncode, done.stdout), (1, ''))
+            self.assertIn('--json: nowhere/b.json: cannot create a file beside it', done.stderr)
+            done = self.vartml(*command, MODEL, '--json', '.')
+            self.assertEqual((done.returncode, done.stdout), (1, ''))
+            self.assertIn('--json: .: cannot write: Is a directory', done.stderr)
+
     def test_the_name_of_a_file_need_not_be_utf8(self):
         model = os.path.join(os.fsencode(self.folder), b'm\xff.onnx')
         shutil.copy(MODEL, model)

@@ -583,7 +583,7 @@ const Refusal refusals[] = {
     {"shelf.onnx --labels none.txt", 1, "none.txt: cannot open: No such file or directory"},
     {"shelf.onnx --progress-fd 99", 2, "99 is no open descriptor"},
     {"shelf.onnx -o shelf.onnx", 2, "-o: 'shelf.onnx' would be a directory"},
-    {"shelf.onnx -o ''", 2, "--output: is '', expected the name of a file or a directory"},
+    {"shelf.onnx -o ''", 2, "--output: is '', expected OUT"},
     {"shelf.onnx --embed-preprocess images:u8,rgb,hwc,mean=nan", 2, "has 'mean=nan'"},
     {"shelf.onnx --embed-preprocess images:u8,rgb,hwc,scale=1/0/1", 2, "has 'scale=1/0/1'"},
     {"shelf.onnx --embed-preprocess images:u8,rgb,hwc,scale=-inf", 2, "has 'scale=-inf'"},

@@ -55,7 +55,22 @@ expect 0 'as expected' "$program" run "$2" -n 1 --expect "$folder/a/saved"
 for option in "--expect $folder/a/saved" "--input images=$folder/a/saved/output_0.npy"; do
     expect 2 '--save-outputs: is .*/a/saved/output_0.npy itself' "$program" run "$2" -n 1 $option --save-outputs "$folder/a/saved"
 done
-expect 1 '--save-outputs: .*name one that can be written' "$program" run "$2" -n 1 --save-outputs "$folder/bad.rai"
+# Known before the run, which prints nothing then.
+for place in bad.rai bad.rai/a/b; do
+    expect 1 '--save-outputs: .*cannot be made a folder that files are written to' "$program" run "$2" -n 1 --save-outputs "$folder/$place"
+    grep -q '^InferenceCnt' "$folder/out" && { echo "FAILED: it ran"; failures=$((failures + 1)); }
+done
+expect 1 '--expect: .*/a has no output_0.npy or .pb' "$program" run "$2" -n 1 --expect "$folder/a"
+cp -r "$folder/a/saved" "$folder/a/more"
+cp "$folder/a/saved/output_0.npy" "$folder/a/more/output_9.npy"
+for n in 1 2 3 4 5 6 7 8; do cp "$folder/a/saved/output_0.npy" "$folder/a/more/output_$n.npy"; done
+expect 2 '--expect: .*/a/more/output_[0-9].npy is of no output, the model has [0-9]' "$program" run "$2" -n 1 --expect "$folder/a/more"
+for option in --inputs --expect --save-outputs --json --device; do
+    expect 2 "run: $option: is '', expected [A-Z]" "$program" run "$2" -n 1 $option ''
+done
+expect 2 "profile: PICTURE: is '', expected a value" "$program" profile "$2" ''
+echo nonsense >"$folder/bad.png"
+expect 2 'bad.png: is no picture that can be read' "$program" profile "$2" "$folder/bad.png"
 
 # --json - is standard output, which nothing else is printed to, and no file.
 for words in "run $2 -n 1 --steps" "bench $2 --rounds 1 --time 0.001" "verify $2" doctor; do

@@ -222,7 +222,9 @@ Result<void> check_place(const CompileRequest& request, const Places& places) {
     };
     std::error_code ignored;
     const fs::path main = fs::weakly_canonical(places.main(), ignored);
-    for (const std::string& input : {request.model, request.labels, request.tessellate}) {
+    std::vector<std::string> inputs = request.read_files;
+    inputs.insert(inputs.end(), {request.model, request.labels, request.tessellate});
+    for (const std::string& input : inputs) {
         const fs::path file = fs::canonical(input, ignored);
         if (ignored || main.empty()) continue;  // not there; who reads it says so
         const auto [rest, end] = std::mismatch(main.begin(), main.end(), file.begin(), file.end());

@@ -247,6 +247,12 @@ Result<CompiledModel> Compilation::make_trial(onnx::Imported trial, bool has_own
         request.labels = request_.labels;
     }
     request.pixels = request_.pixels;
+    // What a trial gives out beside, or not, has no layout that was asked for.
+    for (const auto* ids : {&trial.graph.inputs, &trial.graph.outputs})
+        for (const graph::ValueId id : *ids)
+            if (const auto asked = request_.layouts.find(trial.graph.value(id).name);
+                asked != request_.layouts.end())
+                request.layouts.insert(*asked);
     request.npu = false;
     request.convert_floats = false;
     // Every tensor may be at its border.

@@ -43,6 +43,7 @@ struct CompileRequest {
     bool quantised_inputs = false, quantised_outputs = false;  // codes at quantised edges
     bool convert_floats = true;                                // false: --numerics f32
     std::string decoder, labels;
+    std::vector<std::string> read_files;  // what else it is made from, which is never replaced
     ModelInfo::Input pixels;    // mean, scale and channels of the picture, where they are said
     std::string name;           // what the model is called; "" = its default cache key
     StatsRequest stats;         // what runs of the result can be measured by

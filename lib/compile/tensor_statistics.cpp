@@ -23,12 +23,12 @@ std::vector<double> candidates(double extreme) {
 
 }  // namespace
 
-void TensorStatistics::widen(float size) {
+void TensorStatistics::widen(double size) {
     if (limit_ == 0) {
-        limit_ = std::exp2(std::ceil(std::log2(static_cast<double>(size))));
+        limit_ = std::exp2(std::ceil(std::log2(size)));
         bins_.assign(num_bins, 0);
     }
-    while (limit_ < static_cast<double>(size)) {
+    while (limit_ < size) {
         std::vector<double> wider(num_bins, 0);
         for (size_t i = 0; i < num_bins; ++i) wider[num_bins / 4 + i / 2] += bins_[i];
         bins_ = std::move(wider);
@@ -40,7 +40,7 @@ void TensorStatistics::add(std::span<const float> elements, size_t channels, siz
     float size = 0;
     for (const float v : elements)
         if (std::isfinite(v)) size = std::max(size, std::fabs(v));
-    if (size > 0) widen(size);
+    if (size > 0) widen(static_cast<double>(size));
     if (channels == 0 || inner == 0 || elements.size() % (channels * inner) != 0) channels = 0;
     if (per_channel_ == 0) {
         channel_ranges_.assign(channels, {});
@@ -74,7 +74,7 @@ void TensorStatistics::add(std::span<const float> elements, size_t channels, siz
 
 void TensorStatistics::join(const TensorStatistics& other) {
     if (other.limit_ > 0) {
-        widen(static_cast<float>(other.limit_));
+        widen(other.limit_);
         // Both limits are powers of two: a bin of the other lies in one of ours.
         const double ratio = other.limit_ / limit_;
         for (size_t i = 0; i < num_bins; ++i) {

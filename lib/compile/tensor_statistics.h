@@ -38,7 +38,7 @@ public:
     static TensorStatistics read(Reader& reader);
 
 private:
-    void widen(float size);
+    void widen(double size);
 
     // Counts of elements other than zero between -limit_ and limit_, which is a power of two.
     static constexpr size_t num_bins = 8192;

@@ -43,9 +43,11 @@ Error option_error(const std::string& text) {
 class Session {
 public:
     static Result<Session> open(const std::string& path) {
-        // Packed weights of a trial are of no use to anybody else: they go with its file.
+        // Packed weights and unpacked archives are of no use to anybody else.
+        auto folder = artifact::ExtractionFolder::create({});
+        if (!folder) return folder.error();
         const std::unordered_map<std::string, std::any> options = {
-            {"cache_path", fs::path(path).parent_path().string()},
+            {"cache_path", folder->path()},
             {"input_tensor_type", std::string("CPU")},
             {"output_tensor_type", std::string("CPU")},
             {"log_level", std::string("ERROR")},
@@ -53,6 +55,7 @@ public:
             {"vartml_numerics", std::string("f32")},
         };
         Session session;
+        session.folder_ = std::make_unique<artifact::ExtractionFolder>(std::move(*folder));
         try {
             session.runner_ =
                 vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, path, options);
@@ -100,6 +103,7 @@ public:
     }
 
 private:
+    std::unique_ptr<artifact::ExtractionFolder> folder_;  // private, gone with the session
     std::shared_ptr<vart::Runner> runner_;
     std::vector<std::vector<vart::NpuTensor>> in_, out_;
 };
@@ -155,6 +159,8 @@ std::vector<std::string> numbered_files(const std::string& folder) {
 // Trials are judged on so many samples at most, spread over the set.
 constexpr size_t judged_samples = 64;
 constexpr size_t most_loaded_bytes = size_t{512} << 20;
+// Of outputs of the float model; below what the cache keeps of one file.
+constexpr size_t most_compared_bytes = size_t{384} << 20;
 // A second of a clip is one picture, so many at most, spread over the clip, or over its beginning
 // where it is longer than so many seconds.
 constexpr size_t pictures_of_clip = 32, seconds_of_clip = 256;
@@ -190,6 +196,11 @@ Result<std::vector<std::string>> decode_clip(const std::string& clip, const std:
                        "!",
                        "identity",
                        "eos-after=" + std::to_string(seconds_of_clip + 1),
+                       "!",
+                       "videoconvert",
+                       "!",
+                       "videoflip",  // as the camera was held, which is how it runs
+                       "video-direction=auto",
                        "!",
                        "videoconvert",
                        "!",
@@ -372,6 +383,16 @@ Decoded CalibrationSet::decode(std::span<const std::span<const float>> outputs) 
     return decoded;
 }
 
+// The samples whose outputs are kept to be compared with: as many as memory may take, one at
+// least, spread over the set.
+void CalibrationSet::choose_compared() {
+    size_t bytes = 1;
+    for (const TensorInfo& output : outputs_) bytes += output.cpu.size * sizeof(float);
+    const size_t count = std::clamp<size_t>(most_compared_bytes / bytes, 1, samples_.size());
+    compared_.clear();
+    for (size_t n = 0; n < count; ++n) compared_.push_back(n * samples_.size() / count);
+}
+
 // Each trial reads all samples: decoding a picture takes longer than running a small model.
 Result<std::shared_ptr<const CalibrationSet::Inputs>> CalibrationSet::load(size_t sample) {
     loaded_.resize(samples_.size());
@@ -402,7 +423,7 @@ bool CalibrationSet::is_picture(const Sample& sample) {
 Result<CalibrationSet::Inputs> CalibrationSet::read_picture(
     const std::string& file, const std::vector<TensorInfo>& inputs) const {
     auto picture = load_picture(file);
-    if (!picture) return picture.error();
+    if (!picture) return Error{picture.error().code, "--quantize: " + picture.error().message};
     Inputs result;
     for (size_t i = 0; i < inputs.size(); ++i) {
         const TensorView& view = inputs[i].cpu;
@@ -461,6 +482,7 @@ Result<compiler::Statistics> CalibrationSet::measure(const artifact::CompiledMod
     inputs_ = probe.inputs;
     if (auto done = choose_preprocess(probe); !done) return done.error();
     choose_decoder(probe, own_outputs);
+    choose_compared();
     const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
     if (!folder) return folder.error();
     const std::string path = folder->path() + "/probe.rai";
@@ -468,7 +490,7 @@ Result<compiler::Statistics> CalibrationSet::measure(const artifact::CompiledMod
     const auto run = [&] { return run_probe(path, own_outputs); };
     auto digest = digest_of(path);
     if (!digest) return digest.error();
-    auto bytes = cache_.get("statistics 2\n" + key_ + '\n' + *digest, run);
+    auto bytes = cache_.get("statistics 3\n" + key_ + '\n' + *digest, run);
     compiler::Statistics statistics;
     if (!bytes) return bytes.error();
     if (take_measured(*bytes, statistics)) return statistics;
@@ -487,8 +509,10 @@ Result<std::string> CalibrationSet::run_probe(const std::string& probe, size_t o
     writer.number(uint64_t{own_outputs});
     for (size_t i = 0; i < own_outputs; ++i) writer.text(session->name(i));
     compiler::Statistics statistics;
-    writer.number(uint64_t{samples_.size()});
-    for (size_t s = 0; s < samples_.size(); ++s) {
+    writer.number(uint64_t{compared_.size()});
+    for (size_t s = 0, next = 0; s < samples_.size(); ++s) {
+        const bool is_kept = next < compared_.size() && compared_[next] == s;
+        if (is_kept) ++next;
         auto inputs = load(s);
         if (!inputs) return inputs.error();
         if (auto done = session->run(**inputs); !done) return done.error();
@@ -509,7 +533,7 @@ Result<std::string> CalibrationSet::run_probe(const std::string& probe, size_t o
                 const std::string tensor = "output '" + session->name(i) + "' of the float model";
                 if (auto finite = expect_finite(own, tensor, samples_[s].name); !finite)
                     return finite.error();
-                writer.list(own);
+                if (is_kept) writer.list(own);
             }
             if (!values.empty()) add(statistics[session->name(i)], values, session->shape(i));
         }
@@ -526,7 +550,7 @@ bool CalibrationSet::take_measured(std::string_view bytes, compiler::Statistics&
     for (auto& sample : floats_)
         for (size_t i = 0; i < names_.size(); ++i) sample.push_back(reader.list<float>());
     statistics = compiler::read_statistics(reader);
-    return reader.is_done() && floats_.size() == samples_.size();
+    return reader.is_done() && floats_.size() == compared_.size();
 }
 
 Result<void> CalibrationSet::run_both(const artifact::CompiledModel& exact,
@@ -574,19 +598,21 @@ Result<CalibrationSet::Comparison> CalibrationSet::compare(
         for (const auto& outputs : floats_) samples.emplace_back(outputs[i]);
         result.outputs.emplace_back(outputs_[i], samples);
     }
-    const size_t count = std::min(samples_.size(), most_samples);
+    const size_t count = std::min(compared_.size(), most_samples);
     for (size_t n = 0; n < count; ++n) {
-        const size_t s = n * samples_.size() / count;
-        auto inputs = takes_pixels ? read_shared(s, *takes_pixels) : load(s);
+        const size_t at = n * compared_.size() / count;
+        const auto& exact = floats_[at];
+        auto inputs =
+            takes_pixels ? read_shared(compared_[at], *takes_pixels) : load(compared_[at]);
         if (!inputs) return inputs.error();
         if (auto done = session->run(**inputs); !done) return done.error();
         std::vector<std::vector<float>> found;
         for (size_t i = 0; i < result.outputs.size(); ++i) {
             found.push_back(session->numbers(i, outputs_[i].cpu.data_type));
-            if (!found[i].empty() && found[i].size() == floats_[s][i].size())
-                result.outputs[i].add(found[i], floats_[s][i]);
+            if (!found[i].empty() && found[i].size() == exact[i].size())
+                result.outputs[i].add(found[i], exact[i]);
         }
-        if (decoder_) result.objects.add(decode(lists_of(found)), decode(lists_of(floats_[s])));
+        if (decoder_) result.objects.add(decode(lists_of(found)), decode(lists_of(exact)));
     }
     return result;
 }
@@ -598,7 +624,7 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
     if (auto written = artifact::write_rai(trial, path); !written) return written.error();
     auto digest = digest_of(path);
     if (!digest) return digest.error();
-    auto bytes = cache_.get("verdict 5\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
+    auto bytes = cache_.get("verdict 6\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
         auto verdict = judge_file(path);
         if (!verdict) return verdict.error();
         compiler::Writer writer;
@@ -631,8 +657,11 @@ Result<std::string> CalibrationSet::cost(const std::string& compiled) {
     const std::string way_out = "give more samples of what the model will see than these " +
                                 std::to_string(samples_.size()) +
                                 ", or a higher --quantize-target, which keeps more in floats";
-    std::string text = "int8 against float32 on " + std::to_string(samples_.size()) + " samples" +
-                       (was_known_ ? ", measured before" : "") + ":\n";
+    const std::string of_all = compared_.size() < samples_.size()
+                                   ? " of the " + std::to_string(samples_.size())
+                                   : std::string();
+    std::string text = "int8 against float32 on " + std::to_string(compared_.size()) + of_all +
+                       " samples" + (was_known_ ? ", measured before" : "") + ":\n";
     for (size_t i = 0; i < compared->outputs.size(); ++i) {
         const OutputAgreement& output = compared->outputs[i];
         text += "output '" + names_[i] + "': " + output.text() + '\n';

@@ -47,7 +47,8 @@ public:
     // one of an output.
     Result<compiler::Verdict> judge(const artifact::CompiledModel& trial);
 
-    // What int8 cost on the set: a line per output of the compiled model, and one for boxes.
+    // What int8 cost on the set, or on as much of it as memory may keep the outputs of: a line per
+    // output of the compiled model, and one for boxes.
     Result<std::string> cost(const std::string& compiled);
 
 private:
@@ -68,6 +69,7 @@ private:
     Result<void> add_clip(const std::string& clip);
     Result<void> choose_preprocess(const artifact::CompiledModel& model);
     void choose_decoder(const artifact::CompiledModel& model, size_t own_outputs);
+    void choose_compared();
     Result<std::string> run_probe(const std::string& probe, size_t own_outputs);
     bool take_measured(std::string_view bytes, compiler::Statistics& statistics);
     Result<compiler::Verdict> judge_file(const std::string& path);
@@ -87,7 +89,8 @@ private:
     size_t picture_ = 0;  // the input that pictures become
     PreprocessOptions preprocess_;
     std::vector<std::string> names_;                       // of the model's own outputs
-    std::vector<std::vector<std::vector<float>>> floats_;  // per sample and own output
+    std::vector<size_t> compared_;                         // samples, in their order
+    std::vector<std::vector<std::vector<float>>> floats_;  // per compared sample and own output
     std::vector<TensorInfo> outputs_;                      // the model's own
     ModelInfo info_;
     std::shared_ptr<Decoder> decoder_;  // of boxes; nullptr: the model has none

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view ending = ".calibration";
 constexpr size_t key_digits = 64;
+constexpr size_t most_files = 256, most_bytes = size_t{512} << 20;
 
 // The file: this, then the bytes.
 struct Header {
@@ -78,9 +79,9 @@ bool is_own(const std::string& name, bool& is_temporary) {
     return is_temporary ? tail.starts_with(std::string(ending) + ".tmp-") : tail == ending;
 }
 
-void remove_old_files(const std::string& folder, std::string_view own) {
+// Of the others as many stay as may lie beside `own`, which has so many bytes.
+void remove_old_files(const std::string& folder, std::string_view own, size_t own_bytes) {
     constexpr time_t hour = 60 * 60, month = 30 * 24 * hour;
-    constexpr size_t most_files = 256, most_bytes = size_t{512} << 20;
     struct Found {
         std::string path;
         time_t used;
@@ -100,12 +101,15 @@ void remove_old_files(const std::string& folder, std::string_view own) {
     }
     std::ranges::sort(files, std::greater(), &Found::used);
     const time_t now = std::time(nullptr);
-    size_t count = 0, bytes = 0;
+    size_t count = 1, bytes = own_bytes;
     for (const Found& file : files) {
-        bytes += file.size_bytes;
-        if (now - file.used > (file.is_temporary ? hour : month) || ++count >= most_files ||
-            bytes > most_bytes)
+        if (now - file.used > (file.is_temporary ? hour : month) || count == most_files ||
+            file.size_bytes > most_bytes - bytes) {
             fs::remove(file.path, error);
+            continue;
+        }
+        ++count;
+        bytes += file.size_bytes;
     }
 }
 
@@ -120,10 +124,13 @@ Result<std::string> CalibrationCache::get(std::string_view key,
     const std::string file = name + std::string(ending), path = folder_ + '/' + file;
     if (auto kept = read_whole(path, name)) return *std::move(kept);
     auto made = make();
-    if (!made || !make_own_directory(folder_) || !is_private_directory(folder_)) return made;
+    const size_t size_bytes = sizeof(Header) + (made ? made->size() : 0);
+    if (!made || size_bytes > most_bytes || !make_own_directory(folder_) ||
+        !is_private_directory(folder_))
+        return made;
     const Header header = header_of(name, as_bytes(*made));
     const Bytes pieces[] = {std::as_bytes(std::span(&header, 1)), as_bytes(*made)};
-    if (replace_own_file(path, pieces)) remove_old_files(folder_, file);
+    if (replace_own_file(path, pieces)) remove_old_files(folder_, file, size_bytes);
     return made;
 }
 

@@ -17,8 +17,9 @@ public:
     explicit CalibrationCache(std::string folder) : folder_(std::move(folder)) {}
 
     // What was kept under this key, which names all that the result depends on; else what make()
-    // gives, which is kept. A file that cannot be written is no error. Removes files that nobody
-    // used for a month, and the oldest beyond 256 files or 512 MiB. Errors: those of make().
+    // gives, which is kept unless it is larger than 512 MiB. A file that cannot be written is no
+    // error. Removes files that nobody used for a month, and the oldest beyond 256 files or
+    // 512 MiB. Errors: those of make().
     Result<std::string> get(std::string_view key,
                             const std::function<Result<std::string>()>& make) const;
 

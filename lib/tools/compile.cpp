@@ -408,6 +408,7 @@ int compile(int argc, const char* const* argv) {
         };
     std::optional<CalibrationSet> set;
     std::string share;
+    options.request.read_files = {options.quantize, options.config};
     if (!options.quantize.empty()) {
         auto opened = CalibrationSet::open(options.quantize);
         if (!opened) {

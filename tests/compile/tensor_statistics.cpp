@@ -89,6 +89,18 @@ TEST(TensorStatistics, HaveNoChannelsWhereTheirNumberChanges) {
     EXPECT_EQ(statistics.extremes(), (Range{0, 4}));
 }
 
+// The least power of two above the largest float is none.
+TEST(TensorStatistics, TakeTheLargestFloats) {
+    const float most = std::numeric_limits<float>::max();
+    TensorStatistics all, joined, part;
+    all.add(std::vector<float>{1, most, -most}, 0, 0);
+    joined.add(std::vector<float>{1}, 0, 0);
+    part.add(std::vector<float>{most, -most}, 0, 0);
+    joined.join(part);
+    EXPECT_EQ(joined.extremes(), (Range{-most, most}));
+    EXPECT_EQ(joined.best_range(), all.best_range());
+}
+
 TEST(TensorStatistics, IgnoreWhatIsNotFinite) {
     TensorStatistics statistics;
     statistics.add(std::vector<float>{NAN, -std::numeric_limits<float>::infinity(), 2, -1}, 0, 0);

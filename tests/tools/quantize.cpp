@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
@@ -128,6 +129,37 @@ TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
     EXPECT_NE(out_.find("Model data type: int8 quantized"), std::string::npos) << out_;
 }
 
+// The model's cost is measured on the finished file, whatever lies beside it.
+TEST_F(Quantize, LeavesNothingBesideTheModelButTheModel) {
+    ASSERT_EQ(run("compile net.onnx -o float/model"), 0) << err_;
+    test::spill(dir_ / "full/notes.txt", "precious");
+    for (const std::string place :
+         {"alone/net.rai", "alone/net.tar.gz", "full/net.tar.gz", "float/model/net.tar.gz"}) {
+        fs::remove_all(dir_ / "alone");
+        const fs::path file = dir_ / place, folder = file.parent_path();
+        std::set<fs::path> names = {file.filename()};
+        if (fs::exists(folder))
+            for (const auto& entry : fs::directory_iterator(folder))
+                names.insert(entry.path().filename());
+        ASSERT_EQ(run("compile net.onnx --quantize-target 0 --quantize set -o " + place), 0)
+            << err_;
+        EXPECT_NE(out_.find("int8 against float32"), std::string::npos) << out_;
+        for (const auto& entry : fs::directory_iterator(folder))
+            EXPECT_EQ(names.erase(entry.path().filename()), 1u) << entry.path();
+        EXPECT_TRUE(names.empty()) << place << ": " << *names.begin() << " is gone";
+    }
+}
+
+TEST_F(Quantize, NeverReplacesTheSetThatItMeasures) {
+    ASSERT_EQ(run("compile net.onnx -o made"), 0) << err_;
+    fs::rename(dir_ / "set", dir_ / "made/set");
+    EXPECT_EQ(run("compile net.onnx --quantize made/set -o made"), 2);
+    EXPECT_NE(err_.find("made: holds 'made/set', so it is not replaced; give another place"),
+              std::string::npos)
+        << err_;
+    EXPECT_TRUE(fs::exists(dir_ / "made/set/0.npy"));
+}
+
 // Of classes, and of numbers that are not float32.
 TEST_F(Quantize, MeasuresOutputsOfEveryType) {
     for (const auto& [type, line] : {std::pair{TinyOnnx::int64, "% of the elements are the same\n"},
@@ -241,6 +273,27 @@ TEST_F(Quantize, TakesAPictureOfEachSecondOfAClip) {
     EXPECT_NE(run("compile net.onnx -o net.rai --quantize clips --mean 0 --scale 1"), 0);
     EXPECT_NE(err_.find("clips/b.mp4' is no clip that GStreamer decodes"), std::string::npos)
         << err_;
+}
+
+// As the camera was held: both clips are the same pictures then.
+TEST_F(Quantize, TurnsClipsUpright) {
+    fs::create_directory(dir_ / "clips");
+    const std::string line =
+        "cd '" + dir_.path() +
+        "' && for n in upright:identity:0 turned:90l:90; do "
+        "IFS=: read name method angle <<END\n$n\nEND\n"
+        "gst-launch-1.0 -q videotestsrc num-buffers=20 ! "
+        "video/x-raw,format=RGB,width=32,height=24,framerate=10/1 ! videoflip "
+        "video-direction=$method ! taginject tags=image-orientation=rotate-$angle ! qtmux ! "
+        "filesink location=clips/$name.mov >/dev/null 2>&1 || exit 1; done";
+    test::spill(dir_ / "make.sh", line);
+    if (std::system(("sh '" + (dir_ / "make.sh") + "'").c_str()) != 0)
+        GTEST_SKIP() << "GStreamer has no elements for: " << line;
+    const std::string arguments = " --mean 0 --scale 1 --quantize clips/";
+    ASSERT_EQ(run("compile net.onnx -o a.rai" + arguments + "upright.mov"), 0) << err_;
+    EXPECT_NE(out_.find("on 2 samples:"), std::string::npos) << out_;
+    ASSERT_EQ(run("compile net.onnx -o b.rai" + arguments + "turned.mov"), 0) << err_;
+    EXPECT_NE(out_.find("on 2 samples, measured before:"), std::string::npos) << out_;
 }
 
 TEST_F(Quantize, IsUpToDateForTheSameSetOnly) {
@@ -400,11 +453,13 @@ TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
          "--quantize: 'many/a' has 2 inputs, the model 1; a sample is a folder with input_0.npy"},
         {"pictures", "is a picture and the model has no sidecar"},
         {"pictures --mean 1,2 --scale 1", "--mean: is '1,2', expected one number or three"},
-        {"large --mean 0", "large/a.png: is a picture of 60000x60000 pixels, expected at most"},
-        {"pictures --mean 0", "pictures/a.png: is no picture that can be read"},
+        {"large --mean 0",
+         "--quantize: large/a.png: is a picture of 60000x60000 pixels, expected at most"},
+        {"''", "--quantize: is '', expected "},
+        {"pictures --mean 0", "--quantize: pictures/a.png: is no picture that can be read"},
     };
     for (const auto& [arguments, words] : rows) {
-        EXPECT_NE(run("compile net.onnx -o net.rai --quantize " + std::string(arguments)), 0);
+        EXPECT_EQ(run("compile net.onnx -o net.rai --quantize " + std::string(arguments)), 2);
         EXPECT_NE(err_.find(words), std::string::npos) << arguments << ": " << err_;
         EXPECT_FALSE(fs::exists(dir_ / "net.rai"));
     }

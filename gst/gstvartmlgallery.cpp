@@ -76,10 +76,17 @@ struct Seen {
     GstClockTime time = 0;
 };
 
+// Tracks of two labels are two.
+struct Who {
+    guint64 track = 0;
+    GQuark label = 0;
+    auto operator<=>(const Who&) const = default;
+};
+
 // A detection, or the whole picture.
 struct Subject {
     std::optional<guint> od{};
-    std::optional<guint64> track{};
+    std::optional<Who> who{};  // where it is tracked
     std::optional<guint> embedding_id{};
     std::vector<float> embedding{};
     std::string_view model{};  // whose embedding it is, the hash in the frame's record; "": unknown
@@ -97,11 +104,12 @@ struct State {
     // streaming thread, between start and stop
     vartml::Gallery gallery;
     std::string file;  // "" = none
-    std::map<guint64, Seen> tracks;
+    std::map<Who, Seen> tracks;
     std::vector<Subject> subjects;
     std::vector<Request> pending;
     bool told_other_model = false;
     FrameClock clock;
+    TrackLabels track_labels;
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
@@ -257,6 +265,7 @@ gboolean start(GstBaseTransform* base) {
     state.told_other_model = false;
     state.stopping = false;
     state.clock.restart();
+    state.track_labels.restart();
     state.copy_notice.restart();
     state.idle.restart();
     state.label_check.restart();
@@ -293,6 +302,8 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
         GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
         state.tracks.clear();
+        state.clock.begin();
+        state.track_labels.restart();
         forget_tracks(GST_VARTML_GALLERY(base));
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_gallery_parent_class)->sink_event(base, event);
@@ -326,8 +337,10 @@ std::string_view model_of(GstBuffer* buffer, GstAnalyticsRelationMeta* meta, gui
 
 // Detections that are to be named, and the whole picture where it has an embedding of its own. Of
 // several embeddings of an object the last that the gallery can be compared with.
-void find_subjects(State& state, GstBuffer* buffer, GstAnalyticsRelationMeta* meta,
+void find_subjects(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* meta,
                    const std::vector<std::string>& classes) {
+    State& state = *self->state;
+    const bool labels_are_kept = state.track_labels.are_kept(GST_ELEMENT(self));
     state.subjects.clear();
     std::vector<GstAnalyticsMtd> embeddings;
     gpointer iterator = nullptr;
@@ -338,7 +351,9 @@ void find_subjects(State& state, GstBuffer* buffer, GstAnalyticsRelationMeta* me
             const GQuark label = gst_analytics_od_mtd_get_obj_type(&mtd);
             const char* const name = label ? g_quark_to_string(label) : "";
             if (!classes.empty() && std::ranges::find(classes, name) == classes.end()) continue;
-            state.subjects.push_back({.od = mtd.id, .track = track_of(meta, mtd.id)});
+            state.subjects.push_back({.od = mtd.id});
+            if (const auto track = track_of(meta, mtd.id))
+                state.subjects.back().who = Who{*track, labels_are_kept ? label : 0};
         } else if (!get_embedding(mtd).empty()) {
             embeddings.push_back(mtd);
         }
@@ -370,8 +385,8 @@ void find_subjects(State& state, GstBuffer* buffer, GstAnalyticsRelationMeta* me
 // Of a track the mean of what it looked like, newer frames more. Vectors of two models have nothing
 // in common.
 void look(State& state, Subject& subject, GstClockTime now) {
-    if (!subject.track || subject.embedding.empty()) return;
-    Seen& seen = state.tracks[*subject.track];
+    if (!subject.who || subject.embedding.empty()) return;
+    Seen& seen = state.tracks[*subject.who];
     if (seen.looks.size() != subject.embedding.size() || seen.model != subject.model) {
         seen.looks = subject.embedding;
         seen.model = subject.model;
@@ -396,6 +411,10 @@ bool enrol(GstVartmlGallery* self) {
     bool changed = false, failed = false, is_new = false;
     std::shared_ptr<void> lock;
     std::optional<vartml::Error> unlocked;
+    struct Free {
+        void operator()(GstStructure* s) const { gst_structure_free(s); }
+    };
+    std::vector<std::unique_ptr<GstStructure, Free>> enrolled;  // told once the file has them
     // Another element may have enrolled somebody in the same file: it is changed, not replaced.
     const auto renew = [&] {
         if (std::exchange(is_new, true)) return !failed;
@@ -418,23 +437,29 @@ bool enrol(GstVartmlGallery* self) {
             const size_t gone = state.gallery.forget(request.name);
             changed |= gone > 0;
             const GQuark name = g_quark_try_string(request.name.c_str());
-            for (auto& [track, seen] : state.tracks)
+            for (auto& [one, seen] : state.tracks)
                 if (name && seen.name == name) seen.name = 0;
             if (!gone) warn_of_enrolment(self, request, "it cannot be forgotten, nobody has it");
             return true;
         }
         std::vector<const Subject*> who;
         for (const Subject& subject : state.subjects) {
-            if (!subject.embedding.empty() && (!request.track || subject.track == request.track))
+            if (!subject.embedding.empty() &&
+                (!request.track || (subject.who && subject.who->track == *request.track)))
                 who.push_back(&subject);
         }
         if (who.empty()) return false;  // a later frame may show it
         if (who.size() > 1) {
+            const std::string count = std::to_string(who.size());
             warn_of_enrolment(self, request,
-                              std::to_string(who.size()) +
-                                  " objects of the frame have an embedding; name the track, as in "
-                                  "enrol=" +
-                                  request.name + "@1, or show one alone");
+                              request.track
+                                  ? count +
+                                        " objects of the frame have this track, of trackers "
+                                        "that count alike; show one alone"
+                                  : count +
+                                        " objects of the frame have an embedding; name the "
+                                        "track, as in enrol=" +
+                                        request.name + "@1, or show one alone");
             return true;
         }
         if (!renew()) return false;
@@ -447,15 +472,19 @@ bool enrol(GstVartmlGallery* self) {
         GstStructure* s = gst_structure_new("vartml-gallery-enrolled", "name", G_TYPE_STRING,
                                             request.name.c_str(), "vectors", G_TYPE_UINT64,
                                             guint64(state.gallery.vectors()), nullptr);
-        if (who[0]->track) gst_structure_set(s, "track", G_TYPE_UINT64, *who[0]->track, nullptr);
-        post_structure(self, s);
-        const ObjectLock lock(self);
-        ++state.stats.enrolled;
+        if (who[0]->who) gst_structure_set(s, "track", G_TYPE_UINT64, who[0]->who->track, nullptr);
+        enrolled.emplace_back(s);
         return true;
     });
     if (failed) return state.stopping;
     if (changed && unlocked) return fail_with_file(self, "write the gallery", *unlocked);
-    return !changed || save(self);
+    if (changed && !save(self)) return false;
+    for (auto& one : enrolled) {
+        post_structure(self, one.release());
+        const ObjectLock counting(self);
+        ++state.stats.enrolled;
+    }
+    return true;
 }
 
 void add_name(GstAnalyticsRelationMeta* meta, const Subject& subject, GQuark name, float level,
@@ -479,7 +508,7 @@ void name_subjects(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelati
     Stats counted;
     for (const Subject& subject : state.subjects) {
         Seen found;
-        const auto known = subject.track ? state.tracks.find(*subject.track) : state.tracks.end();
+        const auto known = subject.who ? state.tracks.find(*subject.who) : state.tracks.end();
         if (!subject.embedding.empty()) {
             ++counted.embeddings;
             const auto match = state.gallery.nearest(subject.embedding);
@@ -549,7 +578,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     state.subjects.clear();
     const std::vector<std::string> classes = split_list(settings.classes);
-    if (meta) find_subjects(state, buffer, meta, classes);
+    if (meta) find_subjects(self, buffer, meta, classes);
     const bool any =
         std::ranges::any_of(state.subjects, [](const Subject& s) { return !s.embedding.empty(); });
     state.idle.frame(GST_ELEMENT(self),

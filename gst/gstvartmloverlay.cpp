@@ -76,6 +76,7 @@ struct State {
     FrameClock clock;
     GstClockTime results_time = GST_CLOCK_TIME_NONE;  // by the clock: of the frame they are of
     CopyNotice copy_notice;
+    TrackLabels track_labels;
     IdleNotice idle;
     LabelCheck label_check, blur_check;
     std::vector<std::string> label_names, blur_names;  // of `classes` and `blur-classes`
@@ -413,6 +414,8 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
         GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
         state.forget();
+        state.track_labels.restart();
+        state.clock.begin();
         state.hud.clear();
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->sink_event(base, event);
@@ -461,6 +464,7 @@ void read_frame(GstVartmlOverlay* self, GstBuffer* buffer) {
     const bool lacking = own && results.lacking && state.hold;
     if (lacking) state.before.take_blurred(state.results);
     state.results.clear();
+    state.look.tracks_keep_label = state.track_labels.are_kept(GST_ELEMENT(self));
     state.reader.read(buffer, state.look, state.text, top, state.results);
     for (overlay::MaskItem& item : state.results.blurred) item.time = now;
     if (lacking)

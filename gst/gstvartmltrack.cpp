@@ -249,6 +249,9 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
 
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     State& state = state_of(base);
+    if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
+        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP)
+        state.clock.begin();
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START) {
         state.tracker.restart();
         state.known = {};

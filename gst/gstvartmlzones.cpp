@@ -76,6 +76,8 @@ struct State {
     FrameSize counted_size;        // of the frames in the counter
     vartml::ZonePoint unit{1, 1};  // of the counter, in pixels
     FrameClock clock;
+    GstClockTime newest = GST_CLOCK_TIME_NONE;  // PTS of the last frame
+    TrackLabels track_labels;
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
@@ -238,7 +240,9 @@ bool refuse(GstVartmlZones* self, const vartml::Error& error, const char* proper
 bool update_settings(GstVartmlZones* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return true;
-    const ZoneSettings settings = state.in_use = copy_settings<Properties>(self);
+    const ZoneSettings settings = copy_settings<Properties>(self);
+    if (settings.anchor != state.in_use.anchor) state.counter.forget_places();
+    state.in_use = settings;
     state.label_names = split_list(settings.classes);
     state.label_check.restart();
     state.classes.clear();
@@ -282,6 +286,8 @@ gboolean start(GstBaseTransform* base) {
     state.size = state.counted_size = {};
     state.unit = {1, 1};
     state.clock.restart();
+    state.newest = GST_CLOCK_TIME_NONE;
+    state.track_labels.restart();
     state.copy_notice.restart();
     state.idle.restart();
     const ObjectLock lock(self);
@@ -297,14 +303,6 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     state.size = size;
     state.clock.set_caps(in);
     return TRUE;
-}
-
-gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
-    State& state = state_of(base);
-    if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
-        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP)
-        state.counter.end_tracks();
-    return GST_BASE_TRANSFORM_CLASS(gst_vartml_zones_parent_class)->sink_event(base, event);
 }
 
 GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
@@ -341,7 +339,9 @@ float inside(float at, int size) {
 }
 
 // Tracks of the frame, one visitor each. False: there is no detection with a track.
-bool find_visitors(State& state, GstBuffer* buffer) {
+bool find_visitors(GstVartmlZones* self, GstBuffer* buffer) {
+    State& state = *self->state;
+    const bool labels_are_kept = state.track_labels.are_kept(GST_ELEMENT(self));
     state.visitors.clear(), state.od_ids.clear(), state.labels.clear();
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     gpointer iterator = nullptr;
@@ -358,17 +358,24 @@ bool find_visitors(State& state, GstBuffer* buffer) {
         if (!state.classes.empty() &&
             std::ranges::find(state.classes, label) == state.classes.end())
             continue;
-        if (std::ranges::find(state.visitors, *track, &vartml::ZoneVisitor::track) !=
-            state.visitors.end())
+        const vartml::ZoneVisitor visitor = {*track, {}, labels_are_kept ? label : 0};
+        if (std::ranges::any_of(state.visitors, [&](const vartml::ZoneVisitor& other) {
+                return other.track == visitor.track && other.label == visitor.label;
+            }))
             continue;
         vartml::ZonePoint anchor = anchor_of(state.in_use.anchor, x, y, w, h);
         if (state.size.width)
             anchor = {inside(anchor.x, state.size.width), inside(anchor.y, state.size.height)};
-        state.visitors.push_back({*track, {anchor.x / state.unit.x, anchor.y / state.unit.y}});
+        state.visitors.push_back(visitor);
+        state.visitors.back().at = {anchor.x / state.unit.x, anchor.y / state.unit.y};
         state.od_ids.push_back(od.id);
         state.labels.push_back(label);
     }
     return any;
+}
+
+GQuark label_of(const State& state, const vartml::ZoneEvent& event) {
+    return event.visitor >= 0 ? state.labels[static_cast<size_t>(event.visitor)] : event.label;
 }
 
 void add_metadata(State& state, GstBuffer* buffer) {
@@ -383,13 +390,12 @@ void add_metadata(State& state, GstBuffer* buffer) {
                  &mtd);
     }
     for (const vartml::ZoneEvent& event : state.events) {
-        const bool here = event.visitor >= 0;
-        const GQuark label = here ? state.labels[static_cast<size_t>(event.visitor)] : 0;
-        if (!add_zone_visit(
-                meta, {state.names[event.shape], label, event.kind, event.track, event.dwell_ns},
-                &mtd))
+        if (!add_zone_visit(meta,
+                            {state.names[event.shape], label_of(state, event), event.kind,
+                             event.track, event.dwell_ns},
+                            &mtd))
             return;
-        if (here) {
+        if (event.visitor >= 0) {
             gst_analytics_relation_meta_set_relation(
                 meta, GST_ANALYTICS_REL_TYPE_RELATE_TO,
                 state.od_ids[static_cast<size_t>(event.visitor)], mtd.id);
@@ -402,8 +408,7 @@ void post_events(GstVartmlZones* self, GstClockTime time) {
     for (const vartml::ZoneEvent& event : state.events) {
         if (event.kind == vartml::ZoneEventKind::inside) continue;
         const vartml::ZoneCounts& counts = state.counter.counts()[event.shape];
-        const GQuark label =
-            event.visitor >= 0 ? state.labels[static_cast<size_t>(event.visitor)] : 0;
+        const GQuark label = label_of(state, event);
         GstStructure* s = gst_structure_new(
             "vartml-zone-event", "zone", G_TYPE_STRING, g_quark_to_string(state.names[event.shape]),
             "event", G_TYPE_STRING, std::string(to_string(event.kind)).c_str(), "track",
@@ -428,13 +433,32 @@ void note_counts(GstVartmlZones* self) {
     }
 }
 
+// Whoever was in a zone is so no more, which is told with the time of the last frame.
+void end_stream(GstVartmlZones* self) {
+    State& state = *self->state;
+    state.events.clear();
+    state.counter.end_tracks(state.events);
+    post_events(self, state.newest);
+    note_counts(self);
+    state.clock.begin();
+    state.track_labels.restart();
+}
+
+gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
+    if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
+        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP)
+        end_stream(GST_VARTML_ZONES(base));
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_zones_parent_class)->sink_event(base, event);
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto* self = GST_VARTML_ZONES(base);
     State& state = *self->state;
     sync_properties(base, buffer);
     if (!update_settings(self)) return GST_FLOW_ERROR;
     const GstClockTime now = state.clock.time(base->segment, buffer), time = state.clock.pts(now);
-    const bool any = find_visitors(state, buffer);
+    state.newest = time;
+    const bool any = find_visitors(self, buffer);
     state.idle.frame(GST_ELEMENT(self),
                      {.id = "zones-idle",
                       .doing = "count tracks",

@@ -339,7 +339,8 @@ void Reader::add_box(const Object& object) {
 void Reader::add_trail(const Object& object) {
     if (!object.track) return;
     const auto [x, y] = centre_of(object.box);
-    const Trail& trail = trails_.add(*object.track, {x, y});
+    const Trail& trail =
+        trails_.add(look_->tracks_keep_label ? object.label : 0, *object.track, {x, y});
     for (unsigned i = 0; i + 1 < trail.size(); ++i) {
         const auto &a = trail[i], &b = trail[i + 1];
         if (a == b) continue;

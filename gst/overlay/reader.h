@@ -27,6 +27,7 @@ struct Look {
     ColorMode color_mode = ColorMode::by_class;
     Rgba color;
     bool show_score = true, tracked_only = false;
+    bool tracks_keep_label = true;  // see TrackLabels
     double mask_opacity = 0, keypoint_threshold = 0;
     std::vector<GQuark> classes;                // empty = all
     std::vector<GQuark> blur_classes;           // empty = none

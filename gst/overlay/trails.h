@@ -3,7 +3,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 namespace vartml::gst::overlay {
 
@@ -37,9 +38,9 @@ private:
 // Thread-safety: none.
 class Trails {
 public:
-    // Adds where the track's object is on this frame.
-    const Trail& add(uint64_t track, Trail::Point centre) {
-        Trail& trail = trails_[track];
+    // Adds where the object of a track is on this frame; tracks of two labels are two.
+    const Trail& add(uint32_t label, uint64_t track, Trail::Point centre) {
+        Trail& trail = trails_[{label, track}];
         trail.add(centre);
         trail.last_frame_ = frame_;
         return trail;
@@ -56,7 +57,7 @@ public:
 
 private:
     uint64_t frame_ = 0;
-    std::unordered_map<uint64_t, Trail> trails_;
+    std::map<std::pair<uint32_t, uint64_t>, Trail> trails_;
 };
 
 }  // namespace vartml::gst::overlay

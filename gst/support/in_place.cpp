@@ -65,11 +65,7 @@ void FrameClock::set_caps(const GstCaps* caps) {
 GstClockTime FrameClock::time(const GstSegment& segment, const GstBuffer* buffer) {
     constexpr GstClockTime unknown_duration = GST_SECOND / 30;  // ours
     const bool backwards = segment.rate < 0;
-    if (backwards != backwards_) {  // what was counted the other way says nothing of this one
-        backwards_ = backwards;
-        last_pts_ = GST_CLOCK_TIME_NONE;
-        last_ = next_ = 0;
-    }
+    if (std::exchange(backwards_, backwards) != backwards) begin();
     const GstClockTime pts = GST_BUFFER_PTS(buffer), last_told = last_pts_;
     const bool tells = GST_CLOCK_TIME_IS_VALID(pts) && pts != std::exchange(last_pts_, pts);
     const GstClockTime time = tells ? this->pts(pts) : next_;

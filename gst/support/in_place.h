@@ -42,6 +42,11 @@ std::optional<Growth> growth(FrameSize before, FrameSize after);
 class FrameClock {
 public:
     void restart() { *this = {}; }
+    // Another stream, or another place in it: what was counted says nothing of it.
+    void begin() {
+        last_pts_ = GST_CLOCK_TIME_NONE;
+        last_ = next_ = 0;
+    }
     void set_caps(const GstCaps* caps);
     // When the next frame of `segment` is. One without PTS, or with that of the frame before, is as
     // long after that one as it lasts: its duration, else that of the caps' rate, else 1/30 s. Does

@@ -2,7 +2,6 @@
 #include "gst/support/upstream.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string_view>
 
@@ -168,6 +167,18 @@ std::vector<ElementRef> elements_before(GstElement* element) {
         add_feeders(next, all);
     }
     return all;
+}
+
+bool TrackLabels::are_kept(GstElement* element) {
+    if (kept_) return *kept_;
+    const auto mixes = [](const ElementRef& e) {
+        gboolean per_class = TRUE;
+        if (factory_of(e.get()) == "vartmltrack")
+            g_object_get(e.get(), "per-class", &per_class, nullptr);
+        return !per_class;
+    };
+    kept_ = std::ranges::none_of(elements_before(element), mixes);
+    return *kept_;
 }
 
 void IdleNotice::frame(GstElement* element, const Role& role, bool has_work, bool has_record) {

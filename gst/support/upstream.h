@@ -5,6 +5,7 @@
 #include <gst/gst.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,20 @@ using ElementRef = std::unique_ptr<GstElement, ObjectUnref>;
 // The elements whose frames reach `element`, the nearest first, through bins, queues and tees. Any
 // thread, with no lock held.
 std::vector<ElementRef> elements_before(GstElement* element);
+
+// Whether the label of a tracked object is a part of who it is. Trackers behind each other count
+// their tracks from 1 each, so that a track is one of its label; only where a vartmltrack before
+// the element has per-class=no, a track may change its label and is known without it. Streaming
+// thread.
+class TrackLabels {
+public:
+    // Where a stream begins: the elements are looked at anew.
+    void restart() { kept_.reset(); }
+    bool are_kept(GstElement* element);
+
+private:
+    std::optional<bool> kept_;
+};
 
 // Tells after so many frames that none of them had anything for the element. Streaming thread.
 class IdleNotice {

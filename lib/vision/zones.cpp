@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
-#include <unordered_map>
 
 namespace vartml {
 namespace {
@@ -129,6 +129,15 @@ struct Track {
 struct Stay {
     uint64_t since_ns = 0, last_ns = 0;
 };
+// In the order in which events are told.
+struct Who {
+    uint64_t track = 0;
+    uint32_t label = 0;
+    auto operator<=>(const Who&) const = default;
+};
+Who identity_of(const ZoneVisitor& visitor) {
+    return {visitor.track, visitor.label};
+}
 
 }  // namespace
 
@@ -138,14 +147,16 @@ struct ZoneCounter::State {
     uint64_t leave_after_ns = 0;
     uint64_t now_ns = 0;                // time that passed in this stream; never goes back
     std::optional<uint64_t> newest_ns;  // time of the frame that `now_ns` is of
-    std::unordered_map<uint64_t, Track> tracks;
-    std::vector<std::unordered_map<uint64_t, Stay>> stays;  // by shape
+    std::map<Who, Track> tracks;
+    std::vector<std::map<Who, Stay>> stays;  // by shape
 
     void pass(uint64_t time_ns);
     void visit_line(size_t i, std::span<const ZoneVisitor> visitors,
                     std::vector<ZoneEvent>& events);
     void visit_zone(size_t i, std::span<const ZoneVisitor> visitors,
                     std::vector<ZoneEvent>& events);
+    void leave(size_t i, const Who& who, const Stay& stay, int visitor,
+               std::vector<ZoneEvent>& events);
     void leave_zone(size_t i, std::span<const ZoneVisitor> visitors,
                     std::vector<ZoneEvent>& events);
 };
@@ -163,7 +174,7 @@ void ZoneCounter::State::visit_line(size_t i, std::span<const ZoneVisitor> visit
                                     std::vector<ZoneEvent>& events) {
     const std::vector<ZonePoint>& points = shapes[i].points;
     for (size_t v = 0; v < visitors.size(); ++v) {
-        const auto known = tracks.find(visitors[v].track);
+        const auto known = tracks.find(identity_of(visitors[v]));
         if (known == tracks.end()) continue;
         int ways = 0;  // a line of several pieces may be crossed back and forth at once
         for (size_t k = 0; k + 1 < points.size(); ++k)
@@ -171,7 +182,7 @@ void ZoneCounter::State::visit_line(size_t i, std::span<const ZoneVisitor> visit
         if (ways == 0) continue;
         ++(ways > 0 ? counts[i].in : counts[i].out);
         events.push_back({i, ways > 0 ? ZoneEventKind::cross_in : ZoneEventKind::cross_out,
-                          visitors[v].track, static_cast<int>(v), 0});
+                          visitors[v].track, visitors[v].label, static_cast<int>(v), 0});
     }
 }
 
@@ -179,32 +190,34 @@ void ZoneCounter::State::visit_zone(size_t i, std::span<const ZoneVisitor> visit
                                     std::vector<ZoneEvent>& events) {
     for (size_t v = 0; v < visitors.size(); ++v) {
         if (!contains(shapes[i].points, visitors[v].at)) continue;
-        const auto [stay, came] = stays[i].try_emplace(visitors[v].track, Stay{now_ns, now_ns});
+        const auto [stay, came] =
+            stays[i].try_emplace(identity_of(visitors[v]), Stay{now_ns, now_ns});
         stay->second.last_ns = now_ns;
         const uint64_t dwell = now_ns - stay->second.since_ns;
         counts[i].in += came;
         counts[i].longest_ns = std::max(counts[i].longest_ns, dwell);
         events.push_back({i, came ? ZoneEventKind::enter : ZoneEventKind::inside, visitors[v].track,
-                          static_cast<int>(v), dwell});
+                          visitors[v].label, static_cast<int>(v), dwell});
     }
+}
+
+void ZoneCounter::State::leave(size_t i, const Who& who, const Stay& stay, int visitor,
+                               std::vector<ZoneEvent>& events) {
+    events.push_back(
+        {i, ZoneEventKind::leave, who.track, who.label, visitor, stay.last_ns - stay.since_ns});
+    ++counts[i].out;
 }
 
 void ZoneCounter::State::leave_zone(size_t i, std::span<const ZoneVisitor> visitors,
                                     std::vector<ZoneEvent>& events) {
-    const size_t first = events.size();
     std::erase_if(stays[i], [&](const auto& one) {
-        const auto& [track, stay] = one;
+        const auto& [left, stay] = one;
         if (now_ns - stay.last_ns <= leave_after_ns) return false;
-        const auto visitor = std::ranges::find(visitors, track, &ZoneVisitor::track);
-        events.push_back({i, ZoneEventKind::leave, track,
-                          visitor == visitors.end() ? -1 : int(visitor - visitors.begin()),
-                          stay.last_ns - stay.since_ns});
-        ++counts[i].out;
+        const auto visitor = std::ranges::find(visitors, left, identity_of);
+        leave(i, left, stay, visitor == visitors.end() ? -1 : int(visitor - visitors.begin()),
+              events);
         return true;
     });
-    // In an order that does not depend on the table.
-    std::sort(events.begin() + std::ptrdiff_t(first), events.end(),
-              [](const ZoneEvent& a, const ZoneEvent& b) { return a.track < b.track; });
     counts[i].inside = stays[i].size();
 }
 
@@ -216,7 +229,7 @@ ZoneCounter::ZoneCounter(std::vector<ZoneShape> shapes, uint64_t leave_after_ns)
 void ZoneCounter::set_shapes(std::vector<ZoneShape> shapes, uint64_t leave_after_ns) {
     State& s = *state_;
     std::vector<ZoneCounts> counts(shapes.size());
-    std::vector<std::unordered_map<uint64_t, Stay>> stays(shapes.size());
+    std::vector<std::map<Who, Stay>> stays(shapes.size());
     for (size_t i = 0; i < shapes.size(); ++i) {
         const auto before = std::ranges::find(s.shapes, shapes[i]);
         if (before == s.shapes.end()) continue;
@@ -228,6 +241,10 @@ void ZoneCounter::set_shapes(std::vector<ZoneShape> shapes, uint64_t leave_after
     s.counts = std::move(counts);
     s.stays = std::move(stays);
     s.leave_after_ns = leave_after_ns;
+}
+
+void ZoneCounter::forget_places() {
+    state_->tracks.clear();
 }
 
 void ZoneCounter::rescale(double x, double y) {
@@ -242,7 +259,7 @@ void ZoneCounter::update(uint64_t time_ns, std::span<const ZoneVisitor> visitors
     State& s = *state_;
     events.clear();
     const uint64_t newest = s.newest_ns.value_or(time_ns);
-    if (std::max(time_ns, newest) - std::min(time_ns, newest) > longest_step_ns) end_tracks();
+    if (std::max(time_ns, newest) - std::min(time_ns, newest) > longest_step_ns) end_tracks(events);
     s.pass(time_ns);
     for (size_t i = 0; i < s.shapes.size(); ++i) {
         if (s.shapes[i].line) {
@@ -252,17 +269,18 @@ void ZoneCounter::update(uint64_t time_ns, std::span<const ZoneVisitor> visitors
             s.leave_zone(i, visitors, events);
         }
     }
-    for (const ZoneVisitor& visitor : visitors) s.tracks[visitor.track] = {visitor.at, s.now_ns};
+    for (const ZoneVisitor& visitor : visitors)
+        s.tracks[identity_of(visitor)] = {visitor.at, s.now_ns};
     std::erase_if(s.tracks,
                   [&](const auto& one) { return s.now_ns - one.second.seen_ns > longest_step_ns; });
 }
 
-void ZoneCounter::end_tracks() {
+void ZoneCounter::end_tracks(std::vector<ZoneEvent>& events) {
     State& s = *state_;
     s.tracks.clear();
     s.newest_ns.reset();
     for (size_t i = 0; i < s.stays.size(); ++i) {
-        s.counts[i].out += s.stays[i].size();
+        for (const auto& [left, stay] : s.stays[i]) s.leave(i, left, stay, -1, events);
         s.counts[i].inside = 0;
         s.stays[i].clear();
     }

@@ -76,7 +76,7 @@ TEST(OverlayHud, KeepsItsWordsForHalfASecond) {
 TEST(OverlayTrails, KeepTheLastPointsAndForgetWhoIsGone) {
     Trails trails;
     for (int i = 0; i < 40; ++i) {
-        const Trail& trail = trails.add(1, {static_cast<float>(i), 0});
+        const Trail& trail = trails.add(0, 1, {static_cast<float>(i), 0});
         EXPECT_EQ(trail.size(), std::min(static_cast<unsigned>(i) + 1, Trail::capacity));
         EXPECT_EQ(trail[trail.size() - 1].x, static_cast<float>(i));
         EXPECT_EQ(trail[0].x, static_cast<float>(std::max(i - 31, 0)));
@@ -87,6 +87,13 @@ TEST(OverlayTrails, KeepTheLastPointsAndForgetWhoIsGone) {
         trails.end_frame();
     }
     EXPECT_EQ(trails.size(), 0u);
+}
+
+TEST(OverlayTrails, OfTwoLabelsAreTwo) {
+    Trails trails;
+    trails.add(1, 7, {1, 0});
+    EXPECT_EQ(trails.add(2, 7, {9, 0}).size(), 1u);
+    EXPECT_EQ(trails.add(1, 7, {2, 0}).size(), 2u);
 }
 
 TEST(OverlayText, MakesNoBitmapForScoresThatChange) {

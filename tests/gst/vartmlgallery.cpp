@@ -227,6 +227,14 @@ TEST_F(GalleryElement, GivesATrackItsNameOnFramesWithoutEmbedding) {
     EXPECT_EQ(names({{3, {}}}), "-");
 }
 
+// A track of another tracker with the same number.
+TEST_F(GalleryElement, KnowsATrackByItsLabelToo) {
+    set("enrol", "ann");
+    open();
+    EXPECT_EQ(names({{3, ann, "person"}, {3, {}, "car"}}), "ann 1.00 -");
+    EXPECT_EQ(names({{3, {}, "car"}, {3, {}, "person"}}), "- ann 1.00");
+}
+
 // Whichever way time goes, and where frames do not tell it.
 TEST_F(GalleryElement, ForgetsATrackThatWasNotSeenForLong) {
     enum Kind { forwards, backwards, untimed };
@@ -387,6 +395,7 @@ TEST_F(GalleryElement, FailsForWantOfALockOnlyWhereItHasSomethingToWrite) {
     set("enrol", "ann");
     EXPECT_EQ(names({{0, ann}}), "error");
     EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-file");
+    EXPECT_EQ(gst_bus_pop_filtered(bus_, GST_MESSAGE_ELEMENT), nullptr);  // nobody is told of her
     EXPECT_FALSE(std::filesystem::exists(dir_ / "people.txt"));
 }
 

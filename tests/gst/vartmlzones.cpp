@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // vartmlzones between a harness's pads: what it reads, writes and posts, and what others make of
 // it.
+#include "gst/gstvartmltrack.h"
 #include "gst/gstvartmlzones.h"
 
 #include <gst/analytics/analytics.h>
@@ -218,12 +219,57 @@ TEST_F(Zones, InPixelsAreCrossedByNobodyWhoStandsStill) {
     EXPECT_EQ(said(run({{1, 50, 30, 10, 40}})), "gate 0/1/0; in 1@gate; ");
 }
 
+// Who stands still crosses no line where another point of it is looked at.
+TEST_F(Zones, MayHaveAnotherAnchorWhilePlaying) {
+    set("lines", "gate=0,0.5 1,0.5");  // at 50; the anchors are at 70 and 30
+    open();
+    gst_buffer_unref(run({{1, 30, 30}}));
+    set("anchor", "top");
+    EXPECT_EQ(said(run({{1, 30, 30}})), "gate 0/0/0; ");
+    EXPECT_EQ(said(run({{1, 30, 60}})), "gate 0/1/0; in 1@gate; ");
+}
+
+// Those of two trackers, which count from 1 each.
+TEST_F(Zones, KnowATrackByItsLabelToo) {
+    set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
+    open();
+    const Object person = {1, 30, 30}, car = {1, 50, 30, 20, 40, "car"};
+    EXPECT_EQ(said(run({person, car})), "room 2/2/0; enter 1@room; enter 1@room; ");
+    EXPECT_EQ(said(run({car})), "room 1/2/1; inside 1@room; leave 1@room; ");
+    for (int i = 0; i < 2; ++i) pop(GST_MESSAGE_ELEMENT);
+    const std::string left = pop(GST_MESSAGE_ELEMENT);
+    EXPECT_NE(left.find("event=(string)leave"), std::string::npos) << left;
+    EXPECT_NE(left.find("label=(string)person"), std::string::npos) << left;
+}
+
+TEST_F(Zones, KnowATrackThatMayChangeItsLabelByItsNumber) {
+    ASSERT_TRUE(GST_ELEMENT_REGISTER(vartmltrack, nullptr));
+    ASSERT_TRUE(GST_ELEMENT_REGISTER(vartmlzones, nullptr));
+    GstElement* both = gst_parse_bin_from_description(
+        "vartmltrack per-class=false ! vartmlzones zones=\"room=0,0.5 0.5,0.5 0.5,1 0,1\"", TRUE,
+        nullptr);
+    ASSERT_TRUE(both);
+    gst_object_ref_sink(both);
+    harness_ = gst_harness_new_with_element(both, "sink", "src");
+    gst_object_unref(both);
+    gst_harness_set_src_caps_str(harness_, frame_caps);
+    EXPECT_EQ(said(run({{1, 30, 30}})), "room 1/1/0; enter 1@room; ");
+    EXPECT_EQ(said(run({{1, 30, 30, 20, 40, "car"}})), "room 1/1/0; inside 1@room; ");
+}
+
 TEST_F(Zones, CountGoOnOverAFlushAndVisitsEnd) {
     set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
     open();
     gst_buffer_unref(run({{1, 30, 30}}));
+    gst_buffer_unref(run({{1, 30, 30}}));
+    pop(GST_MESSAGE_ELEMENT);
     gst_harness_push_event(harness_, gst_event_new_flush_start());
     gst_harness_push_event(harness_, gst_event_new_flush_stop(TRUE));
+    const std::string left = pop(GST_MESSAGE_ELEMENT);  // with the time of the last frame
+    EXPECT_NE(left.find("event=(string)leave, track=(guint64)1, time=(guint64)1100000000"),
+              std::string::npos)
+        << left;
+    EXPECT_NE(left.find("dwell=(guint64)100000000"), std::string::npos) << left;
     GstSegment segment;
     gst_segment_init(&segment, GST_FORMAT_TIME);
     gst_harness_push_event(harness_, gst_event_new_segment(&segment));
@@ -272,6 +318,26 @@ TEST_F(Zones, TakeFramesWithoutTimeToLastAsTheCapsSay) {
     EXPECT_NE(left.find("dwell=(guint64)100000000"), std::string::npos) << left;
 }
 
+// The time that they made up says nothing of the next stream.
+TEST_F(Zones, TakeTheTimeOfAStreamBehindOneWithoutTime) {
+    set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
+    open();
+    for (int i = 0; i < 100; ++i) {
+        GstBuffer* in = frame({});
+        GST_BUFFER_PTS(in) = GST_CLOCK_TIME_NONE;
+        ASSERT_EQ(gst_harness_push(harness_, in), GST_FLOW_OK);
+        gst_buffer_unref(gst_harness_pull(harness_));
+    }
+    gst_harness_push_event(harness_, gst_event_new_stream_start("another"));
+    gst_harness_set_src_caps_str(harness_, frame_caps);
+    pts_ = 0;
+    for (int i = 0; i < 3; ++i) gst_buffer_unref(run({{1, 30, 30}}));
+    gst_buffer_unref(run({}));
+    pop(GST_MESSAGE_ELEMENT);
+    const std::string left = pop(GST_MESSAGE_ELEMENT);
+    EXPECT_NE(left.find("dwell=(guint64)200000000"), std::string::npos) << left;
+}
+
 TEST_F(Zones, AreInTheRecordsOfThePublisher) {
     set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
     set("lines", "gate=0.5,0 0.5,1");
@@ -300,7 +366,7 @@ TEST_F(Zones, AreInTheRecordsOfThePublisher) {
     EXPECT_EQ(record_of({{7, 70, 30}})["objects"][0]["zones"],
               nlohmann::json::parse(R"([{"zone": "room", "dwell_ms": 100}])"));
     EXPECT_EQ(record_of({})["zone_events"], nlohmann::json::parse(R"([
-        {"event": "leave", "zone": "room", "track": 7, "dwell_ms": 100}])"));
+        {"event": "leave", "zone": "room", "track": 7, "label": "person", "dwell_ms": 100}])"));
     EXPECT_FALSE(record_of({}).contains("zone_events"));
 }
 

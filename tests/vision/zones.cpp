@@ -192,10 +192,42 @@ TEST(ZoneCounter, OtherShapesKeepTheCountsOfThoseThatStay) {
 TEST(ZoneCounter, TracksThatEndHaveLeft) {
     Scene s("a=0,0 20,0 20,40 0,40", "");
     s.see({{1, {5, 5}}});
-    s.counter.end_tracks();
+    s.counter.end_tracks(s.events);
+    EXPECT_EQ(text(s.events), "0 enter 1; 0 leave 1 0; ");  // behind what was there
     EXPECT_EQ(s.counter.counts()[0].inside, 0u);
     EXPECT_EQ(s.counter.counts()[0].out, 1u);
     EXPECT_EQ(s.see({{1, {5, 5}}}), "0 enter 1; ");
+}
+
+TEST(ZoneCounter, TracksBeforeALongGapHaveLeft) {
+    Scene s("a=0,0 20,0 20,40 0,40", "");
+    s.see({{1, {5, 5}}, {2, {6, 5}}});
+    s.see({{1, {5, 5}}, {2, {6, 5}}});
+    s.now += 11'000 * ms;
+    EXPECT_EQ(s.see({{1, {5, 5}}}), "0 leave 1 100; 0 leave 2 100; 0 enter 1; ");
+    EXPECT_EQ(s.counter.counts()[0].inside, 1u);
+    EXPECT_EQ(s.counter.counts()[0].out, 2u);
+}
+
+TEST(ZoneCounter, TracksOfTwoLabelsAreTwo) {
+    constexpr uint32_t car = 1, person = 2, bicycle = 3;
+    Scene s("a=0,0 20,0 20,40 0,40", "l=30,40 30,0");
+    EXPECT_EQ(s.see({{1, {5, 5}, car}, {1, {6, 6}, person}}), "0 enter 1; 0 enter 1; ");
+    EXPECT_EQ(s.events[0].label, car);
+    EXPECT_EQ(s.events[1].label, person);
+    EXPECT_EQ(s.see({{1, {5, 5}, car}}), "0 inside 1 100; 0 leave 1 0; ");
+    EXPECT_EQ(s.events[1].label, person);
+    // Nor does a bicycle that comes cross the line on whose other side the car was.
+    EXPECT_EQ(s.see({{1, {35, 5}, bicycle}}), "0 leave 1 100; ");
+    EXPECT_EQ(s.see({{1, {25, 5}, bicycle}}), "1 out 1; ");
+}
+
+TEST(ZoneCounter, NobodyCrossesBetweenPlacesOfTwoPoints) {
+    Scene s("a=0,0 20,0 20,40 0,40", "l=0,20 40,20");
+    s.see({{1, {10, 10}}});
+    s.counter.forget_places();
+    EXPECT_EQ(s.see({{1, {10, 30}}}), "0 inside 1 100; ");
+    EXPECT_EQ(s.see({{1, {10, 10}}}), "0 inside 1 200; 1 out 1; ");
 }
 
 // After a flush or with another stream, which begin at an earlier time.
@@ -203,7 +235,7 @@ TEST(ZoneCounter, TimePassesAgainAfterTracksHaveEnded) {
     Scene s("a=0,0 20,0 20,40 0,40", "");
     s.now = 8000 * ms;
     s.see({{1, {5, 5}}});
-    s.counter.end_tracks();
+    s.counter.end_tracks(s.events);
     s.now = 0;
     EXPECT_EQ(s.see({{1, {5, 5}}}), "0 enter 1; ");
     EXPECT_EQ(s.see({{1, {5, 5}}}), "0 inside 1 100; ");

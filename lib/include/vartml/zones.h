@@ -40,15 +40,17 @@ enum class ZoneEventKind : uint8_t {
 /// "inside", "enter", "leave", "in", "out".
 std::string_view to_string(ZoneEventKind kind);
 
-/// Where a track is now: its anchor.
+/// Where a track is now: its anchor. Tracks of two labels are two, with whatever number.
 struct ZoneVisitor {
     uint64_t track = 0;
     ZonePoint at;
+    uint32_t label = 0;  ///< what it is; the same for all where a track may change it
 };
 struct ZoneEvent {
     size_t shape = 0;  ///< index of its zone or line
     ZoneEventKind kind = ZoneEventKind::inside;
     uint64_t track = 0;
+    uint32_t label = 0;     ///< of the visitor
     int visitor = -1;       ///< its index on this frame; -1: the track is not on it
     uint64_t dwell_ns = 0;  ///< of inside and leave: how long it has been, or was, in the zone
 };
@@ -70,17 +72,22 @@ public:
     /// Other shapes from the next frame on. Those that are as they were go on with their counts and
     /// visitors.
     void set_shapes(std::vector<ZoneShape> shapes, uint64_t leave_after_ns);
+    /// Places that visitors had are those of another point from the next frame on: nobody crossed
+    /// a line between them. Who is in a zone stays there.
+    void forget_places();
     /// Places that visitors had are `x` and `y` times that from the next frame on, as where frames
     /// get another size; shapes stay as they are. Both are above 0.
     void rescale(double x, double y);
-    /// The tracks of the frame at `time_ns`; `events` is overwritten, in the order of the shapes.
+    /// The tracks of the frame at `time_ns`; `events` is overwritten, in the order of the shapes,
+    /// those of tracks that ended before it first.
     /// Frames more than 10 s apart, in either direction, share no tracks. Time passes from
     /// frame to frame: one that is up to a second older than the newest adds none, after a longer
     /// step back it passes from there.
     void update(uint64_t time_ns, std::span<const ZoneVisitor> visitors,
                 std::vector<ZoneEvent>& events);
-    /// Forgets who is where, and counts those that were in a zone as out; counts go on.
-    void end_tracks();
+    /// Forgets who is where: those that were in a zone have left it, which is added to `events`;
+    /// counts go on.
+    void end_tracks(std::vector<ZoneEvent>& events);
     const std::vector<ZoneShape>& shapes() const;
     std::span<const ZoneCounts> counts() const;  ///< one per shape
 

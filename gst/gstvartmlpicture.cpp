@@ -320,6 +320,22 @@ GstVideoFormat format_of(const State& state) {
     return GST_VIDEO_FORMAT_RGBA;
 }
 
+// Pixels that stay where they are, with the colours that they had.
+void copy_look(const GstCaps* from, const GstVideoInfo& info, GstCaps* rgba) {
+    for (const char* field : {"interlace-mode", "field-order"})
+        if (const GValue* value = gst_structure_get_value(gst_caps_get_structure(from, 0), field))
+            gst_caps_set_value(rgba, field, value);
+    GstVideoColorimetry colors = info.colorimetry;
+    if (colors.primaries == GST_VIDEO_COLOR_PRIMARIES_UNKNOWN ||
+        colors.transfer == GST_VIDEO_TRANSFER_UNKNOWN)
+        return;
+    colors.range = GST_VIDEO_COLOR_RANGE_0_255;
+    colors.matrix = GST_VIDEO_COLOR_MATRIX_RGB;
+    gchar* const text = gst_video_colorimetry_to_string(&colors);
+    if (text) gst_caps_set_simple(rgba, "colorimetry", G_TYPE_STRING, text, nullptr);
+    g_free(text);
+}
+
 // Of the pictures that the frames of the sink pad become. nullptr after posting an error.
 CapsRef caps_of_pictures(GstVartmlPicture* self) {
     State& state = *self->state;
@@ -347,6 +363,7 @@ CapsRef caps_of_pictures(GstVartmlPicture* self) {
         return nullptr;
     }
     state.format = *format;
+    if (alpha) copy_look(sink, format->info, caps.get());
     if (state.picture->kind() == PictureKind::luma) {
         // Brightness of RGB is that of BT.601, as the model was fed.
         gchar* const own = gst_video_colorimetry_to_string(&format->info.colorimetry);
@@ -444,16 +461,59 @@ std::string_view source_of(const State& state, GstBuffer* buffer) {
     return {};
 }
 
-// Takes the newest result of the whole frame, if the frame has one: of the last vartmlinfer before
-// this element that gives any. False after posting an error.
-bool take_inference(GstVartmlPicture* self, GstBuffer* buffer, bool& has_record) {
+// Whether they are of a vartmlinfer.
+bool are_ours(GstBuffer* buffer, const GstTensorMeta* meta) {
+    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i)
+        for (gsize t = 0; t < meta->num_tensors; ++t)
+            if (std::ranges::find(one->data, meta->tensors[t]->data) != one->data.end())
+                return true;
+    return false;
+}
+
+// Tensors of other elements on a frame.
+struct Others {
+    bool any = false, named = false;  // as the property says
+};
+Others others_on(const State& state, GstBuffer* buffer) {
+    Others others;
+    for_each_tensor_meta(buffer, [&](const GstTensorMeta* meta) {
+        if (are_ours(buffer, meta)) return true;
+        for (gsize i = 0; i < meta->num_tensors; ++i) {
+            others.any = true;
+            const char* const id = g_quark_to_string(meta->tensors[i]->id);
+            others.named |= id && state.in_use.output == id;
+        }
+        return true;
+    });
+    return others;
+}
+
+// Whether a model has the output that the property names.
+bool has_named_output(const State& state, const InferenceRecord* record) {
+    const std::string& name = state.in_use.output;
+    return record && !name.empty() &&
+           (std::ranges::find(record->outputs, name, &vartml::TensorInfo::name) !=
+                record->outputs.end() ||
+            std::ranges::find(record->tensor_ids, name) != record->tensor_ids.end());
+}
+
+// Takes the newest result of the whole frame, if the frame has one: of the model whose output is
+// named, else of the last vartmlinfer before this element that gives any. `take_others`: the
+// tensors of other elements are to be taken instead. False after posting an error.
+bool take_inference(GstVartmlPicture* self, GstBuffer* buffer, bool& has_record,
+                    bool& take_others) {
     State& state = *self->state;
     const Inference* newest = nullptr;
-    bool parts = false, gone = false, waits = false;
-    const std::string_view source = source_of(state, buffer);
+    bool parts = false, gone = false, waits = false, named = false;
     for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i) {
         has_record = true;
-        if (!source.empty() && (!one->record || one->record->infer_id != source)) continue;
+        named |= has_named_output(state, one->record.get());
+    }
+    const std::string_view source = source_of(state, buffer);
+    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i) {
+        if (named && !has_named_output(state, one->record.get())) continue;
+        if (!named && !source.empty() && (!one->record || one->record->infer_id != source))
+            continue;
         if (one->status == InferenceStatus::skipped_region) continue;
         if (!one->has_result() || !one->record) {
             newest = nullptr, waits = true;
@@ -464,7 +524,11 @@ bool take_inference(GstVartmlPicture* self, GstBuffer* buffer, bool& has_record)
         gone |= !part && one->data.empty();
         if (!part && !one->data.empty()) newest = one;
     }
-    if (!newest && waits) return true;
+    const bool had_others = state.result && !state.result->record;
+    const Others others = others_on(state, buffer);
+    take_others = (others.named && !named) ||
+                  (others.any && !newest && source.empty() && (had_others || !waits));
+    if (take_others || (!newest && waits)) return true;
     if (!newest && gone)
         return refuse(self, "pic-taken", "the tensors were taken off the frame before this element",
                       "set keep-tensors=true on the vartmldecode between it and vartmlinfer, or "
@@ -494,6 +558,7 @@ bool take_tensors(GstVartmlPicture* self, GstBuffer* buffer) {
     auto result = std::make_unique<Result>();
     vartml::Result<void> done;
     for_each_tensor_meta(buffer, [&](GstTensorMeta* meta) {
+        if (are_ours(buffer, meta)) return true;
         for (gsize i = 0; i < meta->num_tensors && done; ++i) {
             auto info = tensor_info(*meta->tensors[i]);
             if (!info) {
@@ -516,10 +581,6 @@ bool take_tensors(GstVartmlPicture* self, GstBuffer* buffer) {
 bool make_picture(GstVartmlPicture* self) {
     State& state = *self->state;
     const Result& result = *state.result;
-    if (state.changed.exchange(false)) {
-        state.in_use = copy_settings<Properties>(self);
-        state.picture.reset();
-    }
     if (state.picture && state.picture_record == result.record &&
         (result.record || state.picture_outputs == result.outputs))
         return true;
@@ -583,11 +644,19 @@ bool place_picture(GstVartmlPicture* self) {
 // Takes what is new on the frame, and sees to it that the caps are right. False after an error.
 bool prepare(GstVartmlPicture* self, GstBuffer* buffer, bool& fresh) {
     State& state = *self->state;
-    bool has_record = false;
+    if (state.changed.exchange(false)) {
+        state.in_use = copy_settings<Properties>(self);
+        state.picture.reset();
+        // The picture goes on with a result that has the output.
+        if (!state.in_use.output.empty() && state.result && state.result->record &&
+            !has_named_output(state, state.result->record.get()))
+            state.result.reset();
+    }
+    bool has_record = false, take_others = false;
     const Result* const before = state.result.get();
     const guint64 id_before = before ? before->id : 0;
-    if (!take_inference(self, buffer, has_record)) return false;
-    if (!has_record && !take_tensors(self, buffer)) return false;
+    if (!take_inference(self, buffer, has_record, take_others)) return false;
+    if (take_others && !take_tensors(self, buffer)) return false;
     const bool has_result = state.result.get() != before;
     fresh = has_result && (!state.result->id || state.result->id != id_before);
     state.idle.frame(

@@ -162,14 +162,27 @@ Result<Ranges> named_range(const HeadRequest& request, const std::string& text) 
                  "range is '" + text + "', expected " + expected + ", such as range=0,1"};
 }
 
-// What 0 and 255 are in the model's input.
-std::array<ByteScale, 3> of_input(const HeadRequest& request, const TensorInfo* input) {
+// Whether its first channel is blue: as the sidecar says, else as the model is fed.
+bool is_blue_first(const HeadRequest& request, const std::string& output, const TensorInfo* input) {
+    const auto* said = said_of(request.info, output);
+    if (said && !said->picture.empty() && said->picture != "color") return said->picture == "bgr";
+    return input &&
+           choose_pixels(request.info, request.outputs, *input, request.width, request.height)
+                   .options.channels == ChannelOrder::bgr;
+}
+
+// What 0 and 255 are in the model's input, in the output's order of channels.
+std::array<ByteScale, 3> of_input(const HeadRequest& request, const std::string& output,
+                                  PictureKind kind, const TensorInfo* input) {
     if (!input) return same(0, 1);
     const PreprocessOptions fed =
         choose_pixels(request.info, request.outputs, *input, request.width, request.height).options;
     std::array<ByteScale, 3> scales;
     for (size_t c = 0; c < 3; ++c)
         scales[c] = {.zero = 0 - fed.mean[c] * fed.scale[c], .factor = 1 / fed.scale[c]};
+    if (kind == PictureKind::color &&
+        is_blue_first(request, output, input) != (fed.channels == ChannelOrder::bgr))
+        std::swap(scales[0], scales[2]);
     return scales;
 }
 
@@ -192,7 +205,7 @@ Result<Ranges> choose_range(const HeadRequest& request, const Form& form, Pictur
         return Ranges(same(0, 1));
     if (kind == PictureKind::map) return Ranges();
     if (vision::is_whole(output)) return Ranges(same(0, 255));
-    return Ranges(of_input(request, input));
+    return Ranges(of_input(request, output.name, kind, input));
 }
 
 std::string number(float value) {
@@ -260,20 +273,14 @@ Result<OutputPicture> OutputPicture::create(const ModelInfo& info,
                          vision::activation_for(request, output, logits, unknown) == "sigmoid";
     const auto range = choose_range(request, *form, *kind, input, options.range, sigmoid);
     if (!range) return range.error();
-    const auto* said = said_of(info, output.name);
     auto state = std::make_unique<State>(State{.form = *form,
                                                .kind = *kind,
                                                .name = output.name,
                                                .shape = output.cpu.shape,
-                                               .bgr = said && said->picture == "bgr",
+                                               .bgr = is_blue_first(request, output.name, input),
                                                .sigmoid = sigmoid,
                                                .range = *range,
                                                .coded = vision::CodedOutputs(known)});
-    // A model that is fed blue first gives blue first, where nobody says otherwise.
-    if (input && (!said || said->picture.empty() || said->picture == "color")) {
-        const auto fed = choose_pixels(info, known, *input, input_width, input_height).options;
-        state->bgr = fed.channels == ChannelOrder::bgr;
-    }
     return OutputPicture(std::move(state));
 }
 

@@ -345,6 +345,20 @@ TEST_F(Picture, OfAMaskIsTheAlphaOfTheFrame) {
         }
 }
 
+TEST_F(Picture, OfAMaskIsAsTheFrameIsInItsCaps) {
+    RefMap map(1, 16, 16);
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw);
+    set_enum("kind", "alpha");
+    open(
+        "video/x-raw,format=I420,width=64,height=32,framerate=30/1,colorimetry=bt709,"
+        "interlace-mode=interleaved,field-order=top-field-first");
+    ASSERT_TRUE(push(with(frame(77), stretched(record_of(tensor, 3)), tensor)));
+    EXPECT_EQ(out.interlace_mode, GST_VIDEO_INTERLACE_MODE_INTERLEAVED);
+    EXPECT_EQ(out.colorimetry.primaries, GST_VIDEO_COLOR_PRIMARIES_BT709);
+    EXPECT_EQ(out.colorimetry.transfer, GST_VIDEO_TRANSFER_BT709);
+    EXPECT_EQ(out.colorimetry.matrix, GST_VIDEO_COLOR_MATRIX_RGB);
+}
+
 TEST_F(Picture, OfAMaskIsClearWhereTheModelDidNotLook) {
     RefMap map(1, 16, 16);
     for (float& v : map.data) v = 1;
@@ -539,11 +553,8 @@ TEST_F(Picture, WithoutAModelIsAWarning) {
     EXPECT_EQ(stat("waiting"), 40u);
 }
 
-TEST_F(Picture, OfUpstreamsTensorsIsZeroToOne) {
-    RefMap map = gradient();
-    const StoredTensor tensor = stored_map(map, "out", MapView::nchw);
-    open();
-    GstBuffer* buffer = frame();
+// [1,3,64,64] of an element that is none of ours.
+GstBuffer* with_upstreams(GstBuffer* buffer, const StoredTensor& tensor) {
     GstTensor** list = g_new(GstTensor*, 1);
     list[0] = gst_tensor_alloc(4);
     list[0]->id = g_quark_from_string("out");
@@ -554,9 +565,82 @@ TEST_F(Picture, OfUpstreamsTensorsIsZeroToOne) {
     auto* meta = reinterpret_cast<GstTensorMeta*>(
         gst_buffer_add_meta(buffer, GST_TENSOR_META_INFO, nullptr));
     gst_tensor_meta_set(meta, 1, list);
-    ASSERT_TRUE(push(buffer));
+    return buffer;
+}
+
+TEST_F(Picture, OfUpstreamsTensorsIsZeroToOne) {
+    RefMap map = gradient();
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw);
+    open();
+    ASSERT_TRUE(push(with_upstreams(frame(), tensor)));
     EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 64);
     EXPECT_EQ(planes[0][3 * 10], 40);
+}
+
+// A detector of ours whose tensors are decoded, and which leaves out frames.
+TEST_F(Picture, OfUpstreamsTensorsMayHaveARecordBesideThem) {
+    RefMap map = gradient();
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw);
+    const auto record = record_of(tensor, 3);
+    open();
+    for (const bool inferred : {true, false, true}) {
+        GstBuffer* buffer = frame();
+        Inference inference = stretched(record);
+        if (!inferred) inference.status = InferenceStatus::skipped_interval;
+        ASSERT_TRUE(add_inference(buffer, inference, 8));
+        ASSERT_TRUE(push(with_upstreams(buffer, tensor))) << pop(GST_MESSAGE_ERROR);
+        EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 64);
+    }
+    EXPECT_EQ(stat("pictures"), 3u);
+}
+
+TEST_F(Picture, OfUpstreamsTensorsMayBeNamedBesideAModels) {
+    RefMap map = gradient(), other = random_map(3, 32, 32, 1, 0, 1);
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw),
+                       ours = stored_map(other, "ours", MapView::nchw);
+    for (const char* name : {"out", "ours"}) {
+        set("output", name);
+        open();
+        ASSERT_TRUE(
+            push(with_upstreams(with(frame(), stretched(record_of(ours, 3)), ours), tensor)));
+        EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), name == std::string("out") ? 64 : 32);
+        TearDown();
+        harness_ = nullptr, element_ = nullptr, bus_ = nullptr;
+    }
+}
+
+TEST_F(Picture, IsOfTheModelWhoseOutputIsNamed) {
+    RefMap map = gradient(), other = random_map(3, 32, 32, 1, 0, 1);
+    const StoredTensor wanted = stored_map(map, "depth", MapView::nchw),
+                       last = stored_map(other, "out", MapView::nchw);
+    auto before = record_of(wanted, 3);
+    before->infer_id = "before";
+    const auto both = [&](bool has_result) {
+        GstBuffer* buffer = frame();
+        if (has_result) {
+            with(buffer, stretched(before), wanted);
+        } else {
+            Inference skipped = stretched(before);
+            skipped.status = InferenceStatus::skipped_interval;
+            EXPECT_TRUE(add_inference(buffer, skipped, 8));
+        }
+        return with(buffer, stretched(record_of(last, 3)), last);
+    };
+    set("output", "depth");
+    open();
+    EXPECT_FALSE(push(both(false)));
+    for (const bool has_result : {true, false}) {
+        ASSERT_TRUE(push(both(has_result))) << pop(GST_MESSAGE_ERROR);
+        EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 64);
+    }
+    set("output", "out");
+    ASSERT_TRUE(push(both(true)));
+    EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 32);
+    set("output", "depth");  // of which the next frame has no result
+    EXPECT_FALSE(push(both(false)));
+    EXPECT_EQ(gst_bus_pop_filtered(bus_, GST_MESSAGE_ERROR), nullptr);
+    ASSERT_TRUE(push(both(true)));
+    EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 64);
 }
 
 struct Refusal {

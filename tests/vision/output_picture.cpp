@@ -191,6 +191,34 @@ TEST(OutputPicture, UndoesMeanAndScaleOfTheInputByChannel) {
     }
 }
 
+// A model that is fed blue first and gives red first: each colour has its own mean and scale.
+TEST(OutputPicture, UndoesThemInItsOwnOrderOfChannels) {
+    const float red = 124, green = 116, blue = 104, scale[] = {0.01f, 0.02f, 0.03f};  // r, g, b
+    for (const bool is_rgb : {true, false}) {
+        auto info =
+            parse_modelinfo(std::string("[in]\ndir=input\nx-vartml-mean=104,116,124\n"
+                                        "x-vartml-scale=0.03,0.02,0.01\nx-vartml-channels=bgr\n"
+                                        "[out]\ndir=output\nx-vartml-picture=") +
+                                (is_rgb ? "rgb\n" : "bgr\n"),
+                            "");
+        ASSERT_TRUE(info) << info.error().message;
+        RefMap map(3, 16, 24);
+        const float pixel[] = {(200 - red) * scale[0], (100 - green) * scale[1],
+                               (50 - blue) * scale[2]};
+        for (size_t c = 0; c < 3; ++c)
+            for (size_t i = 0; i < 16 * 24; ++i)
+                map.data[c * 16 * 24 + i] = pixel[is_rgb ? c : 2 - c];
+        const std::vector<StoredTensor> tensors = {stored_map(map, "out", MapView::nchw)};
+        auto opened = open(tensors, *info);
+        ASSERT_TRUE(opened.picture) << opened.error;
+        EXPECT_EQ(opened.picture->bgr(), !is_rgb);
+        const auto bytes = bytes_of(*opened.picture, tensors);
+        EXPECT_EQ(
+            (std::vector<uint8_t>(bytes.begin(), bytes.begin() + 3)),
+            (is_rgb ? std::vector<uint8_t>{200, 100, 50} : std::vector<uint8_t>{50, 100, 200}));
+    }
+}
+
 TEST(OutputPicture, HasARangeForEachChannelWhereTheSidecarSaysSo) {
     RefMap map(3, 16, 24);
     for (float& v : map.data) v = 1;

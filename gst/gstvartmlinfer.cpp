@@ -285,7 +285,8 @@ std::span<const Property<Settings>> Properties::rows() {
             "reason), carried, tracks-carried, model-swaps, copies, copied-bytes, and both by "
             "reason "
             "(copy-…-count, copy-…-bytes); now: in-flight, in-flight-max, queue-depth, batch-fill, "
-            "output-buffers, interval; of pre, wait, run, total and age over the last frames "
+            "output-buffers, interval; of pre, wait, run, total (until a frame leaves), result "
+            "(until its own result is there) and age over the last frames "
             "microseconds as pre-p50-us, -p95-us, -p99-us, -max-us"),
     };
     return all;

@@ -66,6 +66,12 @@ gboolean on_message(GstBus*, GstMessage* message, gpointer data) {
         const GstStructure* said = gst_message_get_structure(message);
         say({{"state", gst_structure_get_string(said, "state")},
              {"reason", gst_structure_get_string(said, "reason")}});
+    } else if (gst_message_has_name(message, "vartml-model-change-failed")) {
+        const char* const why =
+            gst_structure_get_string(gst_message_get_structure(message), "reason");
+        say({{"state", "the model before runs"}, {"reason", why}});
+    } else if (gst_message_has_name(message, "vartml-model-changed")) {
+        say({{"state", "the new model runs"}});
     }
     return G_SOURCE_CONTINUE;
 }
@@ -86,17 +92,28 @@ GstPadProbeReturn on_frame(GstPad*, GstPadProbeInfo*, gpointer data) {
     return GST_PAD_PROBE_OK;
 }
 
-// Of the time from a frame's arrival at vartmlinfer until its result; 0: there is none.
-double p95_ms(const Run& run) {
+// Since it was asked for the last time.
+struct Load {
+    double p95_ms = 0;  // from a frame's arrival at vartmlinfer until its result; 0: there was none
+    bool skips = false;  // more than one frame in twenty, for want of time
+};
+Load take_load(const Run& run) {
     GstElement* const infer = part(run, "infer");
-    if (!infer) return 0;
+    if (!infer) return {};
     GstStructure* stats = nullptr;
     g_object_get(infer, "stats", &stats, nullptr);
-    guint64 us = 0;
-    gst_structure_get_uint64(stats, "total-p95-us", &us);
-    gst_structure_free(stats);
+    g_signal_emit_by_name(infer, "reset-stats");
     gst_object_unref(infer);
-    return double(us) / 1000;
+    const auto number = [&](const char* field) {
+        guint64 value = 0;
+        gst_structure_get_uint64(stats, field, &value);
+        return value;
+    };
+    const guint64 skipped = number("skipped-late") + number("skipped-busy");
+    const Load load = {double(number("result-p95-us")) / 1000,
+                       20 * skipped > skipped + number("inferences")};
+    gst_structure_free(stats);
+    return load;
 }
 
 gboolean report(gpointer data) {
@@ -104,8 +121,10 @@ gboolean report(gpointer data) {
     const gint64 now_us = g_get_monotonic_time();
     const uint64_t frames = run.frames;
     const double seconds = double(now_us - std::exchange(run.reported_us, now_us)) / 1e6;
+    const Load load = take_load(run);
     say({{"frames_per_s", double(frames - std::exchange(run.reported, frames)) / seconds},
-         {"p95_ms", p95_ms(run)}});
+         {"p95_ms", load.p95_ms},
+         {"skips", load.skips}});
     return G_SOURCE_CONTINUE;
 }
 

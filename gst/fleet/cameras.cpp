@@ -127,10 +127,11 @@ std::string table(const FleetState& fleet, bool as_json) {
     return text;
 }
 
-int show(const Buckets& buckets, bool as_json, bool again) {
+int show(Buckets& buckets, bool as_json, bool again) {
     const bool terminal = ::isatty(STDOUT_FILENO);
     std::string before;
     do {
+        if (auto done = buckets.look(); !done) return fail(done.error());
         const auto fleet = read_fleet(buckets);
         if (!fleet) return fail(fleet.error());
         const std::string text = table(*fleet, as_json);
@@ -148,13 +149,16 @@ int show(const Buckets& buckets, bool as_json, bool again) {
 }
 
 int remove(const Buckets& buckets, const std::string& camera) {
-    const auto found = buckets.cameras->get(camera);
+    const auto found =
+        buckets.cameras ? buckets.cameras->get(camera) : Result<std::optional<Entry>>(std::nullopt);
     if (!found) return fail(found.error());
     if (!*found)
         return fail({ErrorCode::not_found,
                      "camera " + camera + " is not in the list; see vartml cameras list"});
     if (auto done = buckets.cameras->remove(camera); !done) return fail(done.error());
-    [[maybe_unused]] const auto forgotten = buckets.status->remove(camera);
+    if (buckets.status) {
+        [[maybe_unused]] const auto forgotten = buckets.status->remove(camera);
+    }
     return 0;
 }
 
@@ -181,11 +185,12 @@ int run_cameras(const StoreSettings& settings, const std::string& text) {
     } else if (action == "remove" && !is_key(name)) {
         return fail(wrong("camera name '" + name + "' is none"));
     }
-    const auto buckets = Buckets::open(settings);
+    auto buckets = Buckets::open(settings);
     if (!buckets) return fail(buckets.error());
     if (action == "list" || action == "watch")
         return show(*buckets, request.value("json", false), action == "watch");
     if (action == "remove") return remove(*buckets, name);
+    if (auto done = buckets->make(); !done) return fail(done.error());
     for (const auto& [camera, value] : list)
         if (auto put = buckets->cameras->put(camera, dump(value)); !put) return fail(put.error());
     return 0;

@@ -58,15 +58,30 @@ Result<Buckets> Buckets::open(const StoreSettings& settings) {
     if (!store) return store.error();
     Buckets all;
     all.store = std::move(*store);
-    for (const auto& [name, bucket] :
-         {std::pair{"cameras", &all.cameras}, {"status", &all.status}}) {
-        auto made = all.store->bucket(name, 0);
+    if (auto done = all.look(); !done) return done.error();
+    return all;
+}
+
+Result<void> Buckets::look() {
+    for (const auto& [name, bucket] : {std::pair{"cameras", &cameras},
+                                       {"status", &status},
+                                       {"leases", &leases},
+                                       {"workers", &workers}}) {
+        if (*bucket) continue;
+        auto found = store->find_bucket(name);
+        if (!found) return found.error();
+        *bucket = std::move(*found);
+    }
+    return {};
+}
+
+Result<void> Buckets::make() {
+    for (const auto& [name, bucket] : {std::pair{"cameras", &cameras}, {"status", &status}}) {
+        auto made = store->bucket(name, 0);
         if (!made) return made.error();
         *bucket = std::move(*made);
     }
-    all.leases = all.store->find_bucket("leases");
-    all.workers = all.store->find_bucket("workers");
-    return all;
+    return {};
 }
 
 Result<FleetState> read_fleet(const Buckets& buckets) {

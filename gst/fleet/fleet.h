@@ -11,12 +11,16 @@
 
 namespace vartml::fleet {
 
+// nullptr: it was not there yet. Who looks makes none: its replicas are for who writes to say, and
+// `leases` and `workers` are made by workers, which know their time to live.
 struct Buckets {
     std::unique_ptr<Store> store;
-    std::unique_ptr<Bucket> cameras, status;
-    // Made by workers, which know their time to live; nullptr: there was none yet.
-    std::unique_ptr<Bucket> leases, workers;
+    std::unique_ptr<Bucket> cameras, status, leases, workers;
     static Result<Buckets> open(const StoreSettings& settings);
+    // Again for those that were not there.
+    Result<void> look();
+    // Makes `cameras` and `status` where they are not there.
+    Result<void> make();
 };
 
 struct CameraState {

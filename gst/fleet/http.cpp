@@ -92,7 +92,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(const std::string& option,
                        ::listen(self->listen_, 16) == 0 && ::pipe2(self->stop_, O_CLOEXEC) == 0;
     const int code = errno;
     ::freeaddrinfo(found);
-    if (!bound) return wrong(std::strerror(code));
+    if (!bound)
+        return Error{ErrorCode::io, option + " " + address + ": " + std::strerror(code) +
+                                        "; give another port or host"};
     self->thread_ = std::thread([server = self.get()] {
         pthread_setname_np(pthread_self(), "vartml-http");
         server->serve();

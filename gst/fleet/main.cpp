@@ -51,7 +51,7 @@ int run_worker(const nlohmann::json& json) {
     auto worker = Worker::open(std::move(settings));
     if (!worker) {
         vartml::log(vartml::LogLevel::error, "worker", worker.error().message, true);
-        return 1;
+        return worker.error().code == vartml::ErrorCode::invalid_argument ? 2 : 1;
     }
     return (*worker)->run();
 }

@@ -190,10 +190,13 @@ std::optional<Result<std::string>> Models::find(const std::string& model) {
     const auto way = on_their_way_.find(model);
     if (way == on_their_way_.end()) {
         on_their_way_[model] = std::async(std::launch::async, fetch_model, settings_, model);
+        awaited_ = true;
         return std::nullopt;
     }
-    if (way->second.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+    if (way->second.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+        awaited_ = true;
         return std::nullopt;
+    }
     auto fetched = way->second.get();
     on_their_way_.erase(way);
     if (fetched) paths_[model] = *fetched;

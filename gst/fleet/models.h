@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <vartml/result.h>
 
@@ -32,11 +33,14 @@ public:
     /// Its path; nothing while it is on its way. What is no `object:` is its own path. After a
     /// failure the next call begins anew.
     std::optional<Result<std::string>> find(const std::string& model);
+    /// Whether a call since the last one of this found its model on its way.
+    bool take_awaited() { return std::exchange(awaited_, false); }
 
 private:
     const StoreSettings settings_;
     std::map<std::string, std::future<Result<std::string>>> on_their_way_;
     std::map<std::string, std::string> paths_;
+    bool awaited_ = false;
 };
 
 }  // namespace vartml::fleet

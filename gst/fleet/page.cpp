@@ -82,8 +82,7 @@ private:
         return {.status = "503 Service Unavailable", .body = why + "\n"};
     }
     Result<void> connect() {
-        // A fleet without workers gets its leases with the first one.
-        if (buckets_ && buckets_->leases && buckets_->workers) return {};
+        if (buckets_) return buckets_->look();
         auto opened = Buckets::open(settings_);
         if (!opened) return opened.error();
         buckets_ = std::move(*opened);
@@ -134,7 +133,7 @@ int serve_page(const StoreSettings& settings, const std::string& address) {
         "cameras page", address, [&](const HttpRequest& request) { return page.answer(request); });
     if (!server) {
         log(LogLevel::error, "cameras", server.error().message, true);
-        return 2;
+        return server.error().code == ErrorCode::invalid_argument ? 2 : 1;
     }
     std::printf("http://%s/\n", address.c_str());
     std::fflush(stdout);

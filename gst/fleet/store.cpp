@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <vartml/log.h>
+
 #include "gst/support/address.h"
 
 namespace vartml::fleet {
@@ -38,14 +40,18 @@ std::vector<std::string> split(const std::string& text) {
     return parts;
 }
 
-// Of the entries of a bucket.
-Result<int64_t> lifetime_ms(kvStore* store) {
+// How a bucket was made.
+struct Making {
+    int64_t ttl_ms = 0;  // of its entries
+    int replicas = 1;
+};
+Result<Making> making_of(kvStore* store) {
     kvStatus* state = nullptr;
     const natsStatus status = kvStore_Status(&state, store);
     if (status != NATS_OK) return error_of(status, std::string("bucket ") + kvStore_Bucket(store));
-    const int64_t ms = kvStatus_TTL(state) / 1000000;
+    const Making making = {kvStatus_TTL(state) / 1000000, int(kvStatus_Replicas(state))};
     kvStatus_Destroy(state);
-    return ms;
+    return making;
 }
 
 std::string seconds(int64_t ms) {
@@ -239,16 +245,24 @@ Result<std::unique_ptr<Bucket>> Store::bucket(const std::string& name, int64_t t
         }
     }
     auto bucket = std::make_unique<Bucket>(store, settings_.wait_ms);
-    const auto made = lifetime_ms(store);
+    const auto made = making_of(store);
     if (!made) return made.error();
-    if (*made && !ttl_ms)
+    if (made->replicas < settings_.replicas)
+        log(LogLevel::warning, "fleet",
+            "bucket " + name + " is kept by " + std::to_string(made->replicas) + " of the " +
+                std::to_string(settings_.replicas) +
+                " servers that --replicas asks for, as it was made; nats stream edit KV_" + name +
+                " --replicas " + std::to_string(settings_.replicas) + " has it kept by as many",
+            true);
+    if (made->ttl_ms && !ttl_ms)
         return Error{ErrorCode::invalid_argument,
-                     "bucket " + name + " was made to forget its entries after " + seconds(*made) +
+                     "bucket " + name + " was made to forget its entries after " +
+                         seconds(made->ttl_ms) +
                          " s, and they must stay; stop all workers and remove it (nats kv del " +
                          name + ")"};
-    if (*made != ttl_ms) {
+    if (made->ttl_ms != ttl_ms) {
         return Error{ErrorCode::invalid_argument,
-                     "bucket " + name + " was made with --ttl " + seconds(*made) +
+                     "bucket " + name + " was made with --ttl " + seconds(made->ttl_ms) +
                          ", and this worker has --ttl " + seconds(ttl_ms) +
                          ": two would have a camera; give all workers the same, or stop them and "
                          "remove the bucket (nats kv del " +
@@ -257,9 +271,11 @@ Result<std::unique_ptr<Bucket>> Store::bucket(const std::string& name, int64_t t
     return bucket;
 }
 
-std::unique_ptr<Bucket> Store::find_bucket(const std::string& name) const {
+Result<std::unique_ptr<Bucket>> Store::find_bucket(const std::string& name) const {
     kvStore* store = nullptr;
-    if (js_KeyValue(&store, stream_, name.c_str()) != NATS_OK) return nullptr;
+    const natsStatus status = js_KeyValue(&store, stream_, name.c_str());
+    if (status == NATS_NOT_FOUND) return std::unique_ptr<Bucket>();
+    if (status != NATS_OK) return error_of(status, "bucket " + name);
     return std::make_unique<Bucket>(store, settings_.wait_ms);
 }
 
@@ -338,9 +354,10 @@ Result<void> Store::object_bucket(const std::string& name) {
 Result<std::optional<std::string>> Store::last_of(const std::string& bucket,
                                                   const std::string& subject) const {
     natsMsg* message = nullptr;
-    const natsStatus status = js_GetLastMsg(&message, stream_, ("OBJ_" + bucket).c_str(),
-                                            subject.c_str(), nullptr, nullptr);
-    if (status == NATS_NOT_FOUND) return std::optional<std::string>();
+    jsErrCode why{};
+    const natsStatus status =
+        js_GetLastMsg(&message, stream_, ("OBJ_" + bucket).c_str(), subject.c_str(), nullptr, &why);
+    if (status == NATS_NOT_FOUND || why == JSStreamNotFoundErr) return std::optional<std::string>();
     if (status != NATS_OK) return error_of(status, "bucket " + bucket);
     std::optional<std::string> text(
         std::string(natsMsg_GetData(message), size_t(natsMsg_GetDataLength(message))));

@@ -64,10 +64,11 @@ public:
 
     /// Makes it where it is not there. `ttl_ms`: the broker forgets an entry that was not written
     /// for so long, by its time of day; 0: entries stay. Kept in files: a broker that is restarted
-    /// has them. Fails with invalid_argument where it is there with another `ttl_ms`.
+    /// has them. Fails with invalid_argument where it is there with another `ttl_ms`, and warns
+    /// where fewer servers keep it than were asked for.
     Result<std::unique_ptr<Bucket>> bucket(const std::string& name, int64_t ttl_ms);
     /// nullptr where it is not there.
-    std::unique_ptr<Bucket> find_bucket(const std::string& name) const;
+    Result<std::unique_ptr<Bucket>> find_bucket(const std::string& name) const;
     /// It must have been made.
     Result<std::unique_ptr<Watch>> watch(const std::string& bucket) const;
     bool connected() const;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -102,7 +103,9 @@ void Worker::announce() {
     announced_ms_ = now_ms;
     nlohmann::json load = nlohmann::json::object();
     for (auto& [camera, owned] : own_) {
-        worst_ms = std::max(worst_ms, owned.p95_ms);
+        // A frame that is skipped has its result never.
+        worst_ms = std::max(worst_ms,
+                            owned.skips ? std::numeric_limits<double>::infinity() : owned.p95_ms);
         const double cpu_s = owned.guard.cpu_s();
         load[camera] = {{"cpu", (cpu_s - std::exchange(owned.cpu_s, cpu_s)) / seconds}};
         if (settings_.talks)
@@ -203,6 +206,7 @@ void Worker::hear(Owned& owned, const std::string& line) {
         for (const std::string& reply : std::exchange(owned.asked, {})) store_->answer(reply, line);
     owned.frames_per_s = said.value("frames_per_s", owned.frames_per_s);
     owned.p95_ms = said.value("p95_ms", owned.p95_ms);
+    owned.skips = said.value("skips", owned.skips);
     if (const std::string state = said.value("state", ""), why = said.value("reason", "");
         !state.empty())
         owned.line = state + (why.empty() ? "" : ": " + why);
@@ -218,20 +222,28 @@ void Worker::serve_pictures() {
     }
 }
 
+void Worker::listen(Owned& owned) {
+    if (settings_.talks) {
+        for (const std::string& line : owned.guard.lines(longest_said)) hear(owned, line);
+    } else if (auto line = owned.guard.last_line()) {
+        owned.line = std::move(line);
+    }
+    if (owned.line) owned.last_line = *owned.line;
+}
+
 void Worker::reap() {
     std::vector<std::pair<std::string, int>> ended;
     for (auto& [camera, owned] : own_) {
-        if (settings_.talks) {
-            for (const std::string& line : owned.guard.lines(longest_said)) hear(owned, line);
-        } else if (auto line = owned.guard.last_line()) {
-            owned.line = std::move(line);
-        }
+        listen(owned);
         // A broker that is away costs a wait for each line, which the leases do not have.
         if (owned.line && boot_ms() >= owned.note_from_ms && store_->connected()) {
             note(camera, "running", *std::exchange(owned.line, std::nullopt));
             owned.note_from_ms = boot_ms() + note_every_ms;
         }
-        if (const auto status = owned.guard.ended()) ended.emplace_back(camera, *status);
+        if (const auto status = owned.guard.ended()) {
+            listen(owned);  // what it said at its end
+            ended.emplace_back(camera, *status);
+        }
     }
     for (const auto& [camera, status] : ended) {
         const uint64_t revision = own_.at(camera).camera, lease = own_.at(camera).revision;
@@ -249,7 +261,9 @@ void Worker::reap() {
         }
         Avoided& avoided = avoided_[camera];
         if (avoided.camera != revision) avoided = {revision, 0, 0};
-        const std::string why = "its program ended with status " + std::to_string(status);
+        std::string why = "its program ended with status " + std::to_string(status);
+        if (const std::string& said = own_.at(camera).last_line; !said.empty())
+            why += "; it said '" + said + "'";
         if (status == 0) {  // a file: it is done until it is changed
             avoided.until_ms = INT64_MAX;
             note(camera, "ended", std::to_string(revision));
@@ -285,7 +299,11 @@ std::optional<std::string> Worker::input_of(const std::string& camera, const Wat
     Avoided& avoided = avoided_[camera];
     avoided = {entry.revision, 0, boot_ms() + avoid_ms};
     complain(path->error());
-    if (!own_.contains(camera)) note(camera, "free", path->error().message);
+    const auto owned = own_.find(camera);
+    if (owned != own_.end())
+        owned->second.line = "the model before runs: " + path->error().message;
+    else
+        note(camera, "free", path->error().message);
     return std::nullopt;
 }
 
@@ -394,8 +412,13 @@ void Worker::look() {
     if (ready_) balance();
 }
 
+// What lies in the broker's lists, of which it tells one after another.
+bool Worker::knows_all() const {
+    return cameras_->complete() && known_leases_->complete() && known_workers_->complete();
+}
+
 void Worker::balance() {
-    if (!cameras_->complete() || !known_leases_->complete() || !known_workers_->complete()) return;
+    if (!knows_all()) return;
     const auto& cameras = cameras_->entries();
     std::vector<std::string> names{settings_.name};
     std::vector<size_t> capacities{capacity_.now()};
@@ -493,7 +516,6 @@ void Worker::drain_all() {
 
 int Worker::run() {
     log_event(settings_.name, "begin", "", 0);
-    bool had_any = false;
     while (!drain) {
         const int64_t begun_ms = boot_ms();
         tick();
@@ -502,8 +524,9 @@ int Worker::run() {
         // out.
         const int64_t next_ms =
             silent_ ? boot_ms() + settings_.ttl_ms / looks : begun_ms + settings_.ttl_ms / renewals;
-        had_any = had_any || !own_.empty();
-        if (settings_.once && own_.empty()) break;
+        if (settings_.once && own_.empty() &&
+            (ready_ ? knows_all() && !models_.take_awaited() : taken_ > 0))
+            break;
         while (!drain && boot_ms() < next_ms) {
             const size_t before = own_.size();
             ::poll(nullptr, 0, look_ms);
@@ -522,7 +545,11 @@ int Worker::run() {
     store_.reset();
     health_.reset();
     log_event(settings_.name, "end", "", 0, "", cpu_s());
-    return settings_.once && !had_any ? 1 : 0;
+    if (!settings_.once || taken_ > 0) return 0;
+    if (!drain)
+        complain({ErrorCode::not_found,
+                  "--once: found no camera that is free; vartml cameras list shows them"});
+    return 1;
 }
 
 }  // namespace vartml::fleet

@@ -54,12 +54,14 @@ private:
         Guard guard;
         std::string value = {};               // what it is, as JSON
         double frames_per_s = 0, p95_ms = 0;  // as its program says
+        bool skips = false;                   // frames, for want of time
         double cpu_s = 0;                     // at the last announcement
         std::vector<std::string> asked = {};  // for a picture, who waits for it
         // Why it is given back, once its program has ended; until then its lease goes on.
         const char* given_back = nullptr;
         std::optional<std::string> line{};  // that its program printed and the list has not yet
-        int64_t note_from_ms = 0;           // when the list may have it
+        std::string last_line{};
+        int64_t note_from_ms = 0;  // when the list may have it
     };
     // A camera that this worker leaves alone.
     struct Avoided {
@@ -72,6 +74,7 @@ private:
     void follow();
     void look();
     void announce();
+    void listen(Owned& owned);
     void hear(Owned& owned, const std::string& line);
     void serve_pictures();
     bool swap_model(const std::string& camera, Owned& owned, const Watch::Seen& now);
@@ -80,6 +83,7 @@ private:
     void renew();
     Result<void> renew_one(const std::string& camera, Owned& owned);
     void reap();
+    bool knows_all() const;
     void balance();
     /// The revision of a lease that may be taken, 0 for one that is not there; nothing where
     /// another worker has it.

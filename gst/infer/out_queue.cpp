@@ -437,6 +437,7 @@ GstFlowReturn OutQueue::collect(Entry& entry) {
     for (const Request* r = entry.requests; r; r = r->next)
         context_.copies.count_views(entry.plan->lane->instance());
     if (!entry.requests) return GST_FLOW_OK;
+    context_.stats.waited(us_between(entry.entered, entry.finished()));
     const std::lock_guard lock(context_.signal->mutex);
     admission_.took(us_between(entry.requests->submitted, entry.finished()));
     return GST_FLOW_OK;

@@ -105,7 +105,7 @@ void Stats::import() {
 void Stats::model_swap() {
     const std::lock_guard lock(mutex_);
     ++swaps_;
-    pre_ = wait_ = run_ = total_ = age_ = {};
+    pre_ = wait_ = run_ = total_ = result_ = age_ = {};
 }
 
 void Stats::times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us) {
@@ -118,6 +118,11 @@ void Stats::times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us) {
 void Stats::total(uint64_t total_us) {
     const std::lock_guard lock(mutex_);
     total_.add(total_us);
+}
+
+void Stats::waited(uint64_t result_us) {
+    const std::lock_guard lock(mutex_);
+    result_.add(result_us);
 }
 
 void Stats::conversion() {
@@ -144,7 +149,7 @@ void Stats::reset() {
     batch_fill_ = 0;
     copies_ = copied_bytes_ = {};
     in_flight_max_ = 0;
-    pre_ = wait_ = run_ = total_ = age_ = {};
+    pre_ = wait_ = run_ = total_ = result_ = age_ = {};
 }
 
 uint64_t Stats::inferences() const {
@@ -187,7 +192,8 @@ GstStructure* Stats::structure(const Gauges& gauges) const {
                       G_TYPE_UINT, batch_fill_, "output-buffers", G_TYPE_UINT,
                       gauges.output_buffers, "interval", G_TYPE_UINT, gauges.interval, nullptr);
     const std::pair<const char*, const Series*> series[] = {
-        {"pre", &pre_}, {"wait", &wait_}, {"run", &run_}, {"total", &total_}, {"age", &age_}};
+        {"pre", &pre_},     {"wait", &wait_},     {"run", &run_},
+        {"total", &total_}, {"result", &result_}, {"age", &age_}};
     for (const auto& [name, one] : series) {
         std::vector<uint32_t> values(
             one->last.begin(), one->last.begin() + std::ptrdiff_t(std::min(one->count, window)));

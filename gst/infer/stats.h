@@ -51,7 +51,8 @@ public:
     void track_carried();           // a frame carries the result of a tracked object
     void run(unsigned batch_fill, bool leads_batch);                 // of an inference
     void times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us);  // of an inference
-    void total(uint64_t total_us);                                   // of any frame
+    void total(uint64_t total_us);                                   // of any frame, until it left
+    void waited(uint64_t result_us);  // of a frame, from its arrival until its own result
     void conversion();
     void import();      // of a memory that was not seen before
     void model_swap();  // percentiles begin anew
@@ -81,7 +82,7 @@ private:
     unsigned batch_fill_ = 0;  // of the last run
     std::array<uint64_t, num_copy_reasons> copies_{}, copied_bytes_{};
     unsigned in_flight_max_ = 0;
-    Series pre_, wait_, run_, total_, age_;
+    Series pre_, wait_, run_, total_, result_, age_;
 };
 
 }  // namespace vartml::gst::infer

@@ -265,6 +265,15 @@ int cameras(int argc, const char* const* argv) {
         return fail(
             {ErrorCode::invalid_argument,
              "--upload is for cameras add, in place of --model; see vartml cameras --help"});
+    for (const auto& [option, text] : {std::pair{"--model", &model}, {"--device", &device}})
+        if (!text->empty() && action != "add")
+            return fail({ErrorCode::invalid_argument,
+                         std::string(option) +
+                             " is for cameras add; a line of a list to import has its own; see "
+                             "vartml cameras --help"});
+    if (as_json && !shows)
+        return fail({ErrorCode::invalid_argument,
+                     "--json is for cameras list and watch; see vartml cameras --help"});
     nlohmann::json value = {{"uri", uri}};
     if (!model.empty()) value["model"] = model;
     if (!device.empty()) value["device"] = device;

@@ -349,8 +349,9 @@ class Fleet(unittest.TestCase):
 
     def test_a_program_that_fails_is_tried_elsewhere_and_one_that_is_done_is_done(self):
         self.add(1)
-        self.start('a', program=['sh', '-c', 'exit 3'])
+        self.start('a', program=['sh', '-c', 'echo cannot see; exit 3'])
         self.wait(lambda: '"failed"' in self.cameras('list', json=True).stdout)
+        self.assertIn("its program ended with status 3; it said 'cannot see'", self.cameras('list', json=True).stdout)
         self.start('b')
         self.wait_for_shares(b=1)
         self.check_one_owner()
@@ -403,9 +404,14 @@ class Fleet(unittest.TestCase):
         self.vartml('cameras', 'add', 'door', uri, '--model', str(models[1]), check=True)
         self.wait(lambda: seen()[-1]['epoch'] == 1)
         self.assertEqual([e['event'] for e in self.events() if e['camera']], ['start', 'swap'])
+        # One that cannot be had: the list says so.
+        for model, says in [('/none.rai', '/none.rai'), ('object:' + '0' * 64 + '.rai', 'is not in the store')]:
+            self.vartml('cameras', 'add', 'door', uri, '--model', model, check=True)
+            self.wait(lambda: self.listed()['door']['reason'].startswith('the model before runs: '))
+            self.wait(lambda: says in self.listed()['door']['reason'])
         # What is more than the model is a start.
         self.vartml('cameras', 'add', 'door', uri, check=True)
-        self.wait(lambda: [e['event'] for e in self.events() if e['camera']] == ['start', 'swap', 'stop', 'start'])
+        self.wait(lambda: [e['event'] for e in self.events() if e['camera']] == ['start', 'swap', 'swap', 'stop', 'start'])
         self.check_one_owner()
 
     def test_a_model_in_the_store_is_what_it_is_named_after(self):
@@ -422,6 +428,10 @@ class Fleet(unittest.TestCase):
         self.assertEqual(hashlib.sha256(kept.read_bytes()).hexdigest() + '.rai', name)
         self.workers['a'].terminate()
         self.workers['a'].wait()
+        once = self.start_real('once', '--capacity', '1', '--once')
+        self.wait(lambda: self.listed()['door']['worker'] == 'once')
+        once.terminate()
+        self.assertEqual(once.wait(), 0)
         # One that is not there, and a name that is a path.
         for wrong, says in [('0' * 64 + '.rai', 'is not in the store'), ('../../x.rai', 'is not object:SHA256')]:
             self.vartml('cameras', 'add', 'door', uri, '--model', 'object:' + wrong, check=True)
@@ -459,6 +469,36 @@ class Fleet(unittest.TestCase):
         self.wait(lambda: sum(map(len, self.owners().values())) == 3)
         worker.terminate()
         self.assertEqual(worker.wait(), 0)
+
+    def test_a_worker_whose_cameras_skip_frames_has_fewer(self):
+        self.add(2)
+        said = json.dumps({'p95_ms': 5, 'skips': True})
+        self.start('a', capacity=2, p95_ms=100, talks=True,
+                   program=['sh', '-c', f"read camera; while :; do echo '{said}' || exit; sleep 0.5; done"])
+        self.wait_for_shares(a=2)
+        self.wait(lambda: [e['reason'] for e in self.events() if e['event'] == 'capacity'] == ['1'])
+        self.wait_for_shares(a=1)
+
+    def test_who_looks_makes_nothing_and_sees_what_comes(self):
+        with open(self.folder / 'seen', 'wb') as seen:
+            watch = subprocess.Popen([VARTML, 'cameras', 'watch', '--json', '--nats', f'nats://127.0.0.1:{self.port}'], stdout=seen)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        self.assertEqual((self.cameras('list').returncode, self.cameras('remove', 'c0').returncode), (0, 1))
+        for stream in ('KV_cameras', 'KV_status', 'KV_leases', 'KV_workers'):
+            with Reader(self.port, stream) as reader:
+                self.assertIn('error', reader.ask('STREAM.INFO'))
+        self.add(1)
+        self.start('a')
+        self.wait(lambda: '"running"' in (self.folder / 'seen').read_text())
+        self.assertIsNone(watch.poll())
+
+    def test_a_list_that_fewer_servers_keep_than_are_asked_for_is_told(self):
+        self.add(1)
+        done = self.cameras('add', 'c1', value={'uri': 'rtsp://10.0.0.1/'}, replicas=3)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('bucket cameras is kept by 1 of the 3 servers that --replicas asks for', done.stderr)
+        self.assertIn('nats stream edit KV_cameras --replicas 3', done.stderr)
 
     def page(self):
         port = free_port()
@@ -721,7 +761,7 @@ while True:
         self.wait(lambda: self.events())
         other = subprocess.run([WORKER, self.request(command='worker', name='b', capacity=1, ttl_ms=60000, program=['true'])],
                                capture_output=True, text=True, timeout=60)
-        self.assertEqual(other.returncode, 1)
+        self.assertEqual(other.returncode, 2)
         self.assertIn(f'bucket workers was made with --ttl {TTL}, and this worker has --ttl 60', other.stderr)
         self.assertEqual(len(other.stderr.splitlines()), 1)
 
@@ -731,7 +771,7 @@ while True:
                               max_msgs_per_subject=1, storage='file', allow_rollup_hdrs=True, deny_delete=True)
         self.assertNotIn('error', made)
         other = self.start('a', stderr=subprocess.PIPE)
-        self.assertEqual(other.wait(60), 1)
+        self.assertEqual(other.wait(60), 2)
         said = other.stderr.read().decode()
         other.stderr.close()
         self.assertIn('bucket leases was made to forget its entries after 10 s, and they must stay; stop all workers and remove it '
@@ -788,6 +828,16 @@ while True:
             self.assertEqual(done.returncode, 2)
             self.assertIn(said, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1)
+        for arguments, status, said in [
+                (['cameras', 'import', 'list', '--model', 'm.rai'], 2, '--model is for cameras add'),
+                (['cameras', 'remove', 'c0', '--device', 'softnpu'], 2, '--device is for cameras add'),
+                (['cameras', 'import', 'list', '--json'], 2, '--json is for cameras list and watch'),
+                (['cameras', 'page', f'127.0.0.1:{self.port}'], 1, 'Address already in use; give another port'),
+                (['worker', '--capacity', '1', '--health', '9090'], 2, 'has no host or no port; write HOST:PORT'),
+                (['worker', '--capacity', '1', '--once'], 1, '--once: found no camera that is free')]:
+            done = self.vartml(*arguments)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(said, done.stderr)
         self.stop_broker()
         self.assertIn('--nats', self.cameras('list').stderr)
 

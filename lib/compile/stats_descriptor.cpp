@@ -212,7 +212,6 @@ private:
         fill_sizes(op);
         op.macs = per_batch(count_macs(partition_->graph, node));
         op.ops = per_batch(count_ops(partition_->graph, node));
-        op.data_movement = op.ops == 0;
         const uint32_t id = op.id;
         for (const ValueId input : inputs) {
             if (input == graph::none) continue;

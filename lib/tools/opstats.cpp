@@ -159,6 +159,9 @@ Result<void> finish(const CLI::App& app, Options& o) {
     if (r.run_names && (r.layers || r.html))
         return usage(std::string(r.layers ? "--layers" : "--html") +
                      ": has no name of --names run; give --names qaic");
+    for (const char* const of_qaic : {"--infix", "--merge-mq-traces"})
+        if (r.run_names && app.count(of_qaic) > 0)
+            return usage(std::string(of_qaic) + ": is for --names qaic; leave out one");
     if (r.infix.empty() || r.infix.find('/') != r.infix.npos)
         return usage("--infix: is '" + r.infix + "', expected a part of a file's name");
     const struct {

@@ -21,6 +21,7 @@
 #include "lib/model/foreign.h"
 #include "lib/model/stats_descriptor.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/opstats/layers.h"
 #include "lib/tools/opstats/page.h"
 #include "lib/tools/opstats/reports.h"
 #include "lib/tools/opstats/summary_build.h"
@@ -109,7 +110,11 @@ int Opstats::run_reports(const std::vector<OpstatsFile>& files) {
             buffer ? p::check_match(*buffer, model_.descriptor, model_.descriptor_id, model_.path)
                    : Result<void>(buffer.error());
         if (done && request_.summary) {
-            const p::RunReports one{{&file.path, 1}, model_.descriptor, request_.output_dir, print};
+            const p::RunReports one{{&file.path, 1},
+                                    model_.descriptor,
+                                    request_.output_dir,
+                                    print,
+                                    request_.trace_options.ucycle_hz};
             if (const std::string path = p::run_summary_path(one, *buffer);
                 !written.insert(path).second)
                 done = Error{ErrorCode::invalid_argument,
@@ -454,6 +459,11 @@ Result<profiling::LayerEstimates> read_layer_estimates(const OpstatsModel& model
                                                        std::vector<std::string>& warnings) {
     profiling::LayerEstimates out;
     const bool is_auto = files.empty() || (files.size() == 1 && files[0] == "auto");
+    if (profiling::npu_partitions(model.descriptor).empty())
+        return Error{ErrorCode::invalid_argument,
+                     model.path +
+                         ": has no NPU partition, of which alone there are estimates; "
+                         "leave out --layers"};
     if (is_auto && model.estimates.empty())
         return Error{ErrorCode::not_found, model.path +
                                                ": holds no estimate; give the *_mla_stats.yaml of "

@@ -192,6 +192,13 @@ Result<void> write_profile_page(const Request& r, const ProfileModel& model,
                                 const std::vector<Recorded>& all, const RunMeasurement& m) {
     const auto buffer = p::BufferFile::open(all[all.size() / 2].path);
     if (!buffer) return buffer.error();
+    const auto lacking = buffer->lacks(p::field::later_frames);
+    if (!lacking) return lacking.error();
+    if (*lacking)
+        return Error{ErrorCode::invalid_argument,
+                     r.model + ": its batch of " + std::to_string(model.descriptor.batch) +
+                         " goes through the program in groups of frames, of which only the first "
+                         "has times of operators; compile it with --batch-size 1"};
     auto nodes = p::build_nodes(*buffer, model.descriptor);
     if (!nodes) return nodes.error();
     nodes->inferences = all.size();
@@ -244,9 +251,9 @@ int profile(int argc, const char* const* argv) {
     add_options(app, r);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     const std::string inputs[] = {r.model, r.picture};
-    if (auto good = check_output("-o", r.out, inputs); !good) {
+    if (auto good = check_result_file("-o", r.out, inputs); !good) {
         print_error(good.error());
-        return exit_usage;
+        return exit_of(good.error());
     }
     const auto path = profiled_model(r);
     if (!path) {

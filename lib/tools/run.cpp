@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <any>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
@@ -371,13 +372,18 @@ void print_steps(const vart::Runner& runner) {
     const auto text = property<std::string>(runner, "vartml_internal_steps");
     const auto times = property<std::vector<double>>(runner, "vartml_internal_step_times");
     double total = 0;
-    for (const double t : times) total += t;
+    for (const double t : times)
+        if (!std::isnan(t)) total += t;
     std::printf("steps: %zu, %.1f us\n", times.size(), total / 1000);
     size_t begin = 0;
     for (const double time : times) {
         const size_t end = std::min(text.find('\n', begin), text.size());
-        std::printf("%10.1f us %5.1f %%  %s\n", time / 1000, total > 0 ? time / total * 100 : 0,
-                    text.substr(begin, end - begin).c_str());
+        const std::string step = text.substr(begin, end - begin);
+        if (std::isnan(time))
+            std::printf("      not measured      %s\n", step.c_str());
+        else
+            std::printf("%10.1f us %5.1f %%  %s\n", time / 1000, total > 0 ? time / total * 100 : 0,
+                        step.c_str());
         begin = std::min(end + 1, text.size());
     }
 }

@@ -87,6 +87,15 @@ TEST(StatsDescriptor, HasSyncOperatorsAndBarriersInExecutionOrder) {
               "convert_layout:vaiml_cpu_subgraph_0/out/places barrier");
 }
 
+// A node that only moves elements is a node of the model all the same, whose time is its own.
+TEST(StatsDescriptor, CountsNodesWithoutArithmeticAmongTheOperators) {
+    const Descriptor d = descriptor(compiled(mixed(), request(70)));
+    const Op& non_zero = d.cores[0].groups[1].ops[1];
+    EXPECT_EQ(non_zero.name, "places_node");
+    EXPECT_EQ(non_zero.ops, 0u);
+    EXPECT_FALSE(non_zero.data_movement);
+}
+
 TEST(StatsDescriptor, ConvertsEachOutputThatIsReadInsideToo) {
     TinyOnnx m;
     m.input("images", {1, 3, 16, 16}).weights("w", {8, 3, 1, 1}).weights("v", {8, 8, 1, 1});

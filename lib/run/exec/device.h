@@ -96,7 +96,8 @@ public:
     // absent means "".
     virtual std::string describe() const { return {}; }
     // Optional: shortest duration of each step in nanoseconds over `runs` runs on scratch data in
-    // the memory of `slot`, in the order of describe(); absent means empty.
+    // the memory of `slot`, in the order of describe(), NaN for one that cannot be measured alone;
+    // absent means empty.
     virtual std::vector<double> time_steps(unsigned runs, unsigned slot) {
         (void)runs, (void)slot;
         return {};

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <new>
@@ -158,6 +159,7 @@ public:
         if (recorder) {
             if (done && recorder->has_steps()) stamp(run.slot, recorder->task_row());
             recorder->end();
+            recorder->task_row().cpu_ns = profiling::not_captured;  // the child computes
         }
         return done;
     }
@@ -173,6 +175,10 @@ public:
         for (const graph::Node& node : program_->graph.nodes)
             sum += program_->graph.value(node.inputs[0]).constant->bytes.size();
         return sum;
+    }
+    std::vector<double> time_steps(unsigned, unsigned) override {
+        return std::vector<double>(program_->graph.nodes.size(),
+                                   std::numeric_limits<double>::quiet_NaN());
     }
     std::string describe() const override {
         std::string text;

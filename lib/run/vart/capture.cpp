@@ -152,7 +152,7 @@ private:
                 thread.start = std::min(thread.start, rows[r].start);
                 // A helper may leave after the program was complete.
                 thread.end = std::max(thread.end, std::min(rows[r].end, rows[0].end));
-                thread.cpu_ns += rows[r].cpu_ns;
+                add(thread.cpu_ns, rows[r].cpu_ns, is_first);
                 add_counts(thread, rows[r], is_first);
                 // The task's thread loads, helpers do not.
                 thread.activate_ns =
@@ -164,7 +164,7 @@ private:
         }
     }
 
-    // A counter that is refused for a part is refused for the whole.
+    // What is not known of a part is not known of the whole.
     static void add(uint64_t& sum, uint64_t value, bool is_first) {
         if (is_first)
             sum = value;

@@ -215,8 +215,10 @@ const std::vector<Row>& rows() {
             "vartml_numerics", &O::numerics, {"auto", "f32", "bf16"},
             "Type that floats are computed in; `auto`: the processor's faster one, f32 for a model "
             "that was compiled so"),
-        number("vartml_threads", &O::threads, 0, 1024,
-               "Threads of a run; 0: the processors that the process may use"),
+        number(
+            "vartml_threads", &O::threads, 0, 1024,
+            "Threads of a run, and how many runs go on at the same time at most; 0: the processors "
+            "that the process may use"),
         flag("vartml_noncoherent", &O::noncoherent,
              "For tests: the device has a copy of the memory, so that a missing sync shows"),
     };

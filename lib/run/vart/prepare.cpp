@@ -425,8 +425,9 @@ RunnerState::RunnerState(std::string path, Options runner_options, artifact::Com
       tables(model.inputs, model.outputs, options) {}
 
 RunnerState::~RunnerState() {
+    const bool has_run = jobs != nullptr;  // else it was refused while it was made
     jobs.reset();
-    if (analyzer)
+    if (analyzer && has_run)
         if (auto written = analyzer->write(); !written)
             logger(LogLevel::error, "option 'ai_analyzer_profiling': " + written.error().message);
     if (engine) executor->call([this] { engine.reset(); });

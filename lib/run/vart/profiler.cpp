@@ -117,8 +117,9 @@ void Profiler::core_takes(unsigned core, Recording& recording) {
 
 void Profiler::core_is_done(unsigned core, const Recording* recording) {
     cores_[core].has_run = true;
-    cores_[core].ready =
-        recording ? recording->host[Recording::completed] : profiling::monotonic_ns();
+    // A job that failed before the device was done has no such stamp.
+    const uint64_t completed = recording ? recording->host[Recording::completed] : 0;
+    cores_[core].ready = completed ? completed : profiling::monotonic_ns();
 }
 
 void Profiler::deliver(Recording& recording) noexcept {

@@ -68,6 +68,14 @@ const Section* BufferFile::find(std::string_view type, uint16_t core, uint16_t t
     return &*at;
 }
 
+Result<bool> BufferFile::lacks(std::string_view field) const {
+    bool found = false;
+    if (auto done = each_line("NOCA", [&](auto name, auto) { found = found || name == field; });
+        !done)
+        return done.error();
+    return found;
+}
+
 Result<void> BufferFile::each_line(
     std::string_view type,
     const std::function<void(std::string_view, std::string_view)>& fn) const {

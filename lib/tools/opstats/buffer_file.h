@@ -100,6 +100,9 @@ public:
     Result<void> each_line(std::string_view type,
                            const std::function<void(std::string_view, std::string_view)>& fn) const;
 
+    // Whether it says that this (namespace field) was not captured.
+    Result<bool> lacks(std::string_view field) const;
+
     // CLOCK_MONOTONIC of a tick of the buffer's clock, and the length of a number of ticks.
     uint64_t to_ns(uint64_t tick) const;
     uint64_t ticks_to_ns(uint64_t ticks) const;

@@ -487,6 +487,13 @@ std::vector<uint32_t> npu_partitions(const Descriptor& descriptor) {
 
 Result<LayersReport> build_layers(const BufferFile& file, const Descriptor& descriptor,
                                   const LayerEstimates& estimates) {
+    const auto lacking = file.lacks(field::later_frames);
+    if (!lacking) return lacking.error();
+    if (*lacking)
+        return Error{ErrorCode::invalid_argument,
+                     file.path() +
+                         ": the batch goes through the program in groups of frames, and operators "
+                         "are those of the first; compile the model with --batch-size 1"};
     return Layers(file, descriptor, estimates).run();
 }
 

@@ -197,6 +197,7 @@ void PageJson::add_head() {
     json_.member("ops_per_s", header_.peak_ops_per_s);
     json_.member("bytes_per_s", header_.peak_bytes_per_s);
     json_.close('}');
+    if (parts_.verdict.lacks_frames) json_.member("lacks_frames", 1);
 }
 
 void PageJson::add_nodes(const NodeTable& nodes) {

@@ -54,7 +54,7 @@ Result<void> write_run_summaries(const RunReports& reports) {
         if (!buffer) return buffer.error();
         const auto verdict = verdict_of(*buffer, reports.descriptor);
         if (!verdict) return verdict.error();
-        auto summary = build_summary(*buffer, reports.descriptor, *verdict);
+        auto summary = build_summary(*buffer, reports.descriptor, *verdict, reports.ucycle_hz);
         if (!summary) return summary.error();
         summary->notes.push_back({"host", host_note(*buffer)});
         const std::string path = run_summary_path(reports, *buffer);

@@ -9,6 +9,7 @@
 #include <vartml/result.h>
 
 #include "lib/tools/opstats/buffer_trace.h"
+#include "lib/tools/opstats/summary.h"
 #include "lib/trace/descriptor.h"
 
 namespace vartml::profiling {
@@ -19,6 +20,7 @@ struct RunReports {
     std::string out_dir;
     // Gets each path before it is written.
     std::function<void(const std::string& path)> announce;
+    uint64_t ucycle_hz = default_ucycle_hz;  // of the summaries
 };
 
 class BufferFile;

@@ -14,12 +14,18 @@ constexpr size_t max_top = 5;
 constexpr double mixed_margin = 0.05, cpu_limit = 0.10, conversion_limit = 0.05,
                  straggler_limit = 1.5, starved_limit = 0.7;
 constexpr const char* calibrate = "compute or memory not captured: run vartml doctor --calibrate";
+constexpr const char* no_peak =
+    "compute or memory not captured: this processor has no peak of the type that is computed in";
+constexpr const char* batch_in_groups =
+    "operators of all frames not captured: the batch goes through the program in groups of frames, "
+    "and they are those of the first";
 
 // What a verdict needs besides the operators.
 struct Facts {
     unsigned captured_level = 0;
     double peak_ops = 0, peak_bytes = 0;
     bool is_first_of_core = false;
+    bool lacks_frames = false;  // of a batch: operators are those of the first frames alone
     uint64_t lost_records = 0;
     std::optional<HostStamps> host;  // ns
     uint64_t begin_ns = 0, end_ns = 0;
@@ -88,6 +94,7 @@ public:
     Result<Verdict> run() {
         if (has_operators())
             if (auto r = read_operators(); !r) return r.error();
+        verdict_.lacks_frames = facts_.lacks_frames;
         set_shares();
         set_processor();
         verdict_.reason = reason();
@@ -99,16 +106,20 @@ public:
     static std::string sentence_of(const Verdict& verdict);
 
 private:
-    bool has_operators() const { return facts_.captured_level >= level_operators; }
+    bool has_operators() const {
+        return facts_.captured_level >= level_operators && !facts_.lacks_frames;
+    }
     bool has_peaks() const { return facts_.peak_ops > 0 && facts_.peak_bytes > 0; }
     double percent(double ns) const {
         return verdict_.round_trip_ns > 0 ? 100 * ns / verdict_.round_trip_ns : 0;
     }
     std::string reason() const {
+        if (facts_.lacks_frames) return batch_in_groups;
         if (!has_operators())
             return "operators not captured: level " + std::to_string(facts_.captured_level) +
                    ", needs " + std::to_string(level_operators);
-        return has_peaks() ? "" : calibrate;
+        if (has_peaks()) return "";
+        return facts_.peak_bytes > 0 ? no_peak : calibrate;
     }
 
     Result<void> read_operators();
@@ -178,6 +189,7 @@ void Judge::set_shares() {
 }
 
 void Judge::set_processor() {
+    if (facts_.lacks_frames) return;
     double busy = 0;
     for (const GroupReader& reader : readers_)
         for (const GroupReader::Busy& b : reader.busy()) busy += static_cast<double>(b.ns);
@@ -273,6 +285,9 @@ Result<Verdict> verdict_of(const BufferFile& file, const Descriptor& descriptor)
     facts.peak_bytes = static_cast<double>(h.peak_bytes_per_s);
     facts.is_first_of_core = file.has(format::first_of_core);
     facts.lost_records = h.lost_records;
+    auto lacking = file.lacks(field::later_frames);
+    if (!lacking) return lacking.error();
+    facts.lacks_frames = *lacking;
     if (file.host()) facts.host = usable(*file.host());
     if (facts.host)
         for (uint64_t& at : *facts.host)
@@ -302,6 +317,8 @@ Verdict verdict_of(const Capture& capture, const BufferContext& context) {
     facts.peak_bytes = static_cast<double>(context.peak_bytes_per_s);
     facts.is_first_of_core = capture.is_first_of_core;
     facts.lost_records = capture.lost_records;
+    facts.lacks_frames = std::ranges::find(capture.missing, field::later_frames,
+                                           &NotCaptured::field) != capture.missing.end();
     if (capture.has_host) facts.host = usable(capture.host);
     bool any = false;
     for (const ThreadCapture& t : capture.threads) {

@@ -38,6 +38,7 @@ struct Verdict {
     std::vector<TopOperator> top;    // at most five, the longest first
     std::vector<std::string> hints;  // a sentence each
     double round_trip_ns = 0, device_ns = 0;
+    bool lacks_frames = false;  // of a batch: operators are those of the first frames alone
 };
 
 // The instant is divided among the operators that run then, so that shares and times add up.

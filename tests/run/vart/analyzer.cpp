@@ -212,6 +212,13 @@ TEST_F(Analyzer, NamesTheFolderThatCannotBeMade) {
         << state.error().message;
 }
 
+TEST_F(Analyzer, LeavesNoFolderOfARunnerThatIsRefused) {
+    Options hw;  // views of which this model has none
+    hw.ai_analyzer_profiling = true;
+    ASSERT_FALSE(vartml::runtime::prepare("m.rai", model(), hw));
+    EXPECT_TRUE(fs::is_empty(dir.path()));
+}
+
 TEST_F(Analyzer, NeedsADescriptorAndLeavesNoFolder) {
     auto without = model();
     without.files.clear();

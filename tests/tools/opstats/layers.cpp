@@ -26,12 +26,14 @@ LayerEstimates estimates(uint64_t clock_hz) {
     return out;
 }
 
-Result<LayersReport> layers(const LayerEstimates& of, uint32_t batch = 1) {
+Result<LayersReport> layers(const LayerEstimates& of, uint32_t batch = 1,
+                            std::vector<NotCaptured> missing = {}) {
     const test::TempDir dir;
     Descriptor descriptor = test::small_descriptor();
     descriptor.batch = batch;
     Capture capture = test::small_capture();
     capture.threads.resize(5);  // core 0
+    capture.missing = std::move(missing);
     EXPECT_TRUE(write_stats_buffer(capture, test::small_context(descriptor), dir / "b.bin"));
     const auto file = BufferFile::open(dir / "b.bin");
     EXPECT_TRUE(file) << file.error().message;
@@ -53,6 +55,14 @@ constexpr const char* golden =
     ",softmax_0,vaiml_cpu_subgraph_0,CPU,,,30.000,30000,,,17.65,,0,0.100,3.91,3.91,0.267,memory\n"
     ",total,,,160000,160.000,170.000,170000,-5.88,,,,,,,,,\n"
     ",mean_abs_error,,,,,,,12.50,,,10.83,,,,,,\n";
+
+TEST(Layers, RefuseABatchThatGoesThroughInGroups) {
+    const auto report = layers(estimates(1'000'000'000), 2, {{field::later_frames, "groups"}});
+    ASSERT_FALSE(report);
+    EXPECT_NE(report.error().message.find("compile the model with --batch-size 1"),
+              std::string::npos)
+        << report.error().message;
+}
 
 TEST(Layers, EstimateAFrameAndMeasureABatch) {
     const auto report = layers(estimates(1'000'000'000), 2);

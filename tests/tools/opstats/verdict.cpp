@@ -122,6 +122,38 @@ TEST(Verdict, IsStarvedWhereTheThreadsHadNoProcessor) {
     }
 }
 
+// The stamps are those of the first frames, and all that they would be compared with is of all.
+TEST(Verdict, KnowsNoOperatorsOfABatchThatGoesThroughInGroups) {
+    const test::TempDir dir;
+    const Descriptor descriptor = line_descriptor();
+    const Case& c = cases[2];
+    const BufferContext context = context_of(descriptor, c);
+    Capture capture = line_capture(c);
+    capture.threads[0].cpu_ns = us;
+    capture.missing = {{field::later_frames, "groups"}};
+    const Verdict v = verdict_of(capture, context);
+    EXPECT_EQ(v.sentence,
+              "device bound (operators of all frames not captured: the batch goes through the "
+              "program in groups of frames, and they are those of the first)");
+    EXPECT_FALSE(v.processor);
+    EXPECT_TRUE(v.top.empty());
+    ASSERT_TRUE(write_stats_buffer(capture, context, dir / "b.bin"));
+    const auto file = BufferFile::open(dir / "b.bin");
+    ASSERT_TRUE(file) << file.error().message;
+    const auto from_file = verdict_of(*file, descriptor);
+    ASSERT_TRUE(from_file);
+    EXPECT_EQ(notes_of(*from_file), notes_of(v));
+}
+
+TEST(Verdict, SaysWhereCalibratingDoesNotHelp) {
+    const Descriptor descriptor = line_descriptor();
+    BufferContext context = context_of(descriptor, cases[0]);
+    context.peak_ops_per_s = 0;  // of a type for which the processor has no instructions
+    EXPECT_EQ(verdict_of(line_capture(cases[0]), context).sentence,
+              "device bound (compute or memory not captured: this processor has no peak of the "
+              "type that is computed in)");
+}
+
 TEST(Verdict, IsTheSameFromAFile) {
     const test::TempDir dir;
     const Descriptor descriptor = test::small_descriptor();

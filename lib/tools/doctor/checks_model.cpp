@@ -97,7 +97,7 @@ void check_views(Examination& e, const std::vector<TensorInfo>& tensors, const c
         if (!tensor.hw)
             e.note(std::string(direction) + " '" + tensor.name +
                        "' has a CPU view only, because a CPU partition has it: it is copied",
-                   "vartmlinfer " + std::string(direction) + "-tensor-type=cpu");
+                   std::string(direction) == "output" ? "vartmlinfer output-tensor-type=auto" : "");
 }
 
 void check_partitions(Examination& e, const artifact::CompiledModel& model,
@@ -215,7 +215,8 @@ std::string feed_of(const ModelInfo& info, const std::string& input) {
 }
 
 // The picture; nothing after a finding that there is none, or that another input has no feed.
-std::optional<PictureInput> check_inputs(Examination& e, const artifact::CompiledModel& model,
+std::optional<PictureInput> check_inputs(Examination& e, const std::string& path,
+                                         const artifact::CompiledModel& model,
                                          const ModelInfo& info) {
     std::optional<PictureInput> picture;
     bool all = true;
@@ -241,7 +242,7 @@ std::optional<PictureInput> check_inputs(Examination& e, const artifact::Compile
         e.note(
             "no input is a picture ([1, 1 or 3, height, width] or [1, height, width, 1 or 3]), "
             "so it runs in applications and not in vartmlinfer",
-            "vartml run " + shell_word(model.model_name));
+            "vartml run " + shell_word(path));
     return all ? picture : std::nullopt;
 }
 
@@ -334,7 +335,7 @@ void check_sidecar(Examination& e, const std::string& asked, const std::string& 
         e.fine("the sidecar is " + info->file);
     else
         e.fine(entry ? "the sidecar is the entry 'modelinfo' of the compiled model" : "no sidecar");
-    const auto picture = check_inputs(e, model, *info);
+    const auto picture = check_inputs(e, path, model, *info);
     if (!picture) return;
     check_decoder(e, path, model, *info, *picture);
     check_pixels(e, model, *info, *picture);

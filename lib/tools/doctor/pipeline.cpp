@@ -381,24 +381,28 @@ constexpr Row replacements[] = {
     {"tensor_decoder", "vartmldecode"},
 };
 
-std::string_view look_up(auto& rows, std::string_view element) {
-    for (const Row& row : rows) {
-        const bool prefix = row.element.ends_with('*');
-        if (prefix ? element.starts_with(row.element.substr(0, row.element.size() - 1))
-                   : element == row.element)
-            return row.other;
-    }
-    return {};
+bool is_prefix(const Row& row) {
+    return row.element.ends_with('*');
+}
+
+const Row* look_up(auto& rows, std::string_view element) {
+    for (const Row& row : rows)
+        if (is_prefix(row) ? element.starts_with(row.element.substr(0, row.element.size() - 1))
+                           : element == row.element)
+            return &row;
+    return nullptr;
 }
 
 }  // namespace
 
-std::string_view package_of(std::string_view element) {
-    return look_up(packages, element);
+Package package_of(std::string_view element) {
+    const Row* const row = look_up(packages, element);
+    return row ? Package{row->other, !is_prefix(*row)} : Package{};
 }
 
 std::string_view replacement_of(std::string_view element) {
-    return look_up(replacements, element);
+    const Row* const row = look_up(replacements, element);
+    return row ? row->other : std::string_view();
 }
 
 }  // namespace vartml::doctor

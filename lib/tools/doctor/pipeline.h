@@ -61,8 +61,12 @@ Result<Pipeline> read_pipeline(const std::string& program, const std::string& li
 
 // Elements that are not there: the package to install, or what to type instead.
 
-// Debian 13's package that has the element; "" where it is not known.
-std::string_view package_of(std::string_view element);
+// Debian 13's package that has the element.
+struct Package {
+    std::string_view name;  // "" where it is not known
+    bool is_sure = false;   // false: it has elements whose names begin so
+};
+Package package_of(std::string_view element);
 // What does here the work of an element of another vendor's plugins; "" where there is none.
 std::string_view replacement_of(std::string_view element);
 

@@ -41,7 +41,8 @@ std::string nearest_of(const std::string& name, const std::vector<std::string>& 
 
 void missing_element(Examination& e, const PipelineFault& fault, const std::string& near) {
     const std::string& name = fault.names.at(0);
-    const std::string package(package_of(name)), other(replacement_of(name));
+    const auto [package, is_sure] = package_of(name);
+    const std::string other(replacement_of(name));
     const std::string what = "there is no element '" + name + "'";
     if (name.starts_with("vartml") && near.empty())
         return e.problem(what +
@@ -52,11 +53,11 @@ void missing_element(Examination& e, const PipelineFault& fault, const std::stri
         return e.problem(
             what + ", it is of another vendor's plugins; here " + other + " does its work", other,
             "no-element");
-    if (!package.empty())
-        return e.problem(what + "; the package " + package + " has it",
-                         "sudo apt-get install " + package, "no-element");
-    if (!near.empty())
+    if (!near.empty() && !is_sure)
         return e.problem(what + "; did you mean '" + near + "'?", near, "no-element");
+    if (!package.empty())
+        return e.problem(what + "; the package " + std::string(package) + " has it",
+                         "sudo apt-get install " + std::string(package), "no-element");
     e.problem(what + ": it is misspelt, or its plugin is not installed or not on GST_PLUGIN_PATH",
               "gst-inspect-1.0 | grep -i " + name.substr(0, 5), "no-element");
 }

@@ -510,7 +510,7 @@ TEST_F(Doctor, NamesOperatorsOnTheCpuAndViewsThatAreCopied) {
     const std::string notes = findings(Level::note, "model");
     EXPECT_TRUE(contains(notes, "on the CPU, the first Det")) << text_;
     EXPECT_TRUE(contains(notes, "output 'r' has a CPU view only")) << text_;
-    EXPECT_TRUE(contains(notes, "vartmlinfer output-tensor-type=cpu")) << text_;
+    EXPECT_TRUE(contains(notes, "vartmlinfer output-tensor-type=auto")) << text_;
 }
 
 TEST_F(Doctor, NamesDamagedPeaksAndReadsGoodOnes) {

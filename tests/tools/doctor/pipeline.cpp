@@ -78,6 +78,12 @@ const Case cases[] = {
      "problem",
      "gstreamer1.0-plugins-ugly",
      "sudo apt-get install gstreamer1.0-plugins-ugly"},
+    {"a misspelt element of a package that is there",
+     "rtph264dpay",
+     {known({"rtph264depay", "queue"}), fault("no-element", "", {"rtph264dpay"})},
+     "problem",
+     "did you mean 'rtph264depay'?",
+     "rtph264depay"},
     {"an element of another vendor",
      "nvtracker",
      {fault("no-element", "", {"nvtracker"})},
@@ -342,11 +348,11 @@ TEST(ReadPipeline, SaysThatAnElementEndedItsProcess) {
 }
 
 TEST(Packages, AreThoseOfDebian) {
-    EXPECT_EQ(package_of("avdec_h264"), "gstreamer1.0-libav");
-    EXPECT_EQ(package_of("objectdetectionoverlay"), "gstreamer1.0-plugins-bad");
-    EXPECT_EQ(package_of("vapostproc"), "gstreamer1.0-plugins-bad");
-    EXPECT_EQ(package_of("vartmloverlay"), "");
-    EXPECT_EQ(package_of("nosuchelement"), "");
+    EXPECT_EQ(package_of("avdec_h264").name, "gstreamer1.0-libav");
+    EXPECT_EQ(package_of("objectdetectionoverlay").name, "gstreamer1.0-plugins-bad");
+    EXPECT_EQ(package_of("vapostproc").name, "gstreamer1.0-plugins-bad");
+    EXPECT_EQ(package_of("vartmloverlay").name, "");
+    EXPECT_EQ(package_of("nosuchelement").name, "");
 }
 
 // Each element of another vendor that draws, and one of each other kind.

@@ -269,14 +269,16 @@ bool Keeper::may_fall_back(bool described) const {
     return described && settings_.transport == Transport::automatic;
 }
 
-bool Keeper::is_silent(const Session& session, gint64& until) const {
+bool Keeper::is_silent(const Session& session, gint64& until) {
     const GateCounts counts = gate_counts(gate_);
     const gint64 timeout_us = gint64(settings_.timeout_ms) * 1000, now = g_get_monotonic_time();
     gint64 last = std::max(attempt_us_, session.last_data_us());
     if (playing_) last = std::max(last, counts.last_us);
-    if (counts.busy) last = now;
+    if (counts.busy) last = held_us_ = now;  // as while the model behind it is compiled
     until = last + timeout_us;
-    if (!playing_) until = std::min(until, attempt_us_ + timeouts_to_first_frame * timeout_us);
+    if (!playing_)
+        until =
+            std::min(until, std::max(attempt_us_, held_us_) + timeouts_to_first_frame * timeout_us);
     return now >= until;
 }
 

@@ -72,7 +72,7 @@ private:
     void give_up();
     void end_stream();
     void post_refused();
-    bool is_silent(const Session& session, gint64& until) const;
+    bool is_silent(const Session& session, gint64& until);
     bool may_fall_back(bool described) const;
 
     GstElement* const element_;  // owns this
@@ -94,6 +94,7 @@ private:
     std::string reason_, posted_reason_;
     SourceStatus status_;
     gint64 attempt_us_ = 0;  // when the attempt began, or went on after a pause
+    gint64 held_us_ = 0;     // when what follows was last seen to hold a frame or an event
     gint64 outage_us_ = 0;   // since when there is no picture
 };
 

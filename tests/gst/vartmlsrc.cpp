@@ -396,6 +396,21 @@ TEST_F(Rtsp, PipelineThatIsPausedGoesOn) {
     EXPECT_TRUE(std::ranges::is_sorted(times));
 }
 
+// As by a model that is compiled when the first frame comes: longer than the six timeouts within
+// which a first picture is expected.
+TEST_F(Rtsp, CameraIsNotLostWhileItsFirstFrameIsHeld) {
+    RtspCamera camera;
+    camera.start();
+    Viewer viewer(camera.uri(), "timeout=300", "identity name=slow sleep-time=2500000");
+    viewer.play();
+    viewer.wait_for_state("playing");
+    GstElement* const slow = gst_bin_get_by_name(GST_BIN(viewer.pipeline()), "slow");
+    g_object_set(slow, "sleep-time", 0U, nullptr);
+    gst_object_unref(slow);
+    viewer.wait_for_frames(5);
+    EXPECT_EQ(viewer.stat("failures"), "0");
+}
+
 // Behind a queue, so that no sink holds a frame.
 TEST_F(Rtsp, CameraIsNotLostWhileThePipelineIsPaused) {
     RtspCamera camera;

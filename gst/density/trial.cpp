@@ -54,9 +54,12 @@ public:
                 0)));
         under_way_.erase(found);
     }
+    // Without those that a decoder still holds back by the order of the video.
     uint64_t in_flight() const {
+        const auto now = Clock::now();
         const std::lock_guard lock(mutex_);
-        return under_way_.size();
+        return uint64_t(std::ranges::count_if(
+            under_way_, [&](const auto& one) { return one.second.at <= now; }));
     }
     // Frames that count and have no result yet.
     uint64_t outstanding() const {

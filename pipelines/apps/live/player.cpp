@@ -22,7 +22,7 @@ std::string pipeline_text(Input input) {
                                    ? "v4l2src name=source ! decodebin"
                                    : "filesrc name=source ! decodebin ! queue ! clocksync";
     return source +
-           " ! queue max-size-buffers=3 max-size-bytes=0 max-size-time=0 ! "
+           " ! videoconvert ! queue max-size-buffers=3 max-size-bytes=0 max-size-time=0 ! "
            "vartmlinfer name=infer on-late=skip ! vartmldecode name=decode ! vartmltrack ! "
            "queue max-size-buffers=3 max-size-bytes=0 max-size-time=0 ! "
            "vartmloverlay name=overlay ! videoconvert ! jpegenc quality=80 ! "

@@ -31,10 +31,15 @@ std::variant<CachedDecoder*, Failure> DecoderCache::make(TensorSource source,
     const InferenceRecord* record = source.record.get();
     vartml::DecodeFault fault;
     const vartml::ModelInfo info = model_info_of(source, settings);
-    auto decoder = vartml::Decoder::create(info, record ? record->outputs : source.outputs,
-                                           record ? record->model_width : source.width,
-                                           record ? record->model_height : source.height,
-                                           settings.options, &fault);
+    const auto& outputs = record ? record->outputs : source.outputs;
+    if (auto fits = vartml::check_modelinfo(settings.model_info, {}, outputs); !fits)
+        return Failure{.error = fits.error(),
+                       .id = "dec-sidecar",
+                       .property = "modelinfo-file",
+                       .file = settings.model_info.file};
+    auto decoder = vartml::Decoder::create(
+        info, outputs, record ? record->model_width : source.width,
+        record ? record->model_height : source.height, settings.options, &fault);
     if (!decoder) {
         Failure failure{.error = decoder.error(), .id = "dec-classes", .property = "classes"};
         if (!fault.id.empty()) {

@@ -2,6 +2,7 @@
 #include "lib/vision/anchored.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 
@@ -319,6 +320,19 @@ bool fits_anchored(const HeadRequest& request, FindForm find) {
     return form && outputs_in(form->parts) == request.outputs.size();
 }
 
+namespace {
+
+// As label files of published models do: "BACKGROUND", "__background__".
+bool names_background(std::string_view label) {
+    std::string letters;
+    for (const char c : label)
+        if (std::isalpha(static_cast<unsigned char>(c)))
+            letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return letters == "background" || letters == "bg";
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindForm find) {
     auto form = find(request);
     if (!form) return std::move(form).error();
@@ -331,6 +345,13 @@ Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindFo
                               "decoder",
                           "0", "1", "x-vartml-background=none");
     }
+    // The background is class 0: with x-vartml-class-offset=-1 it has no label, and where labels
+    // name it, it is the first of them.
+    const int offset = request.info.class_offset;
+    const std::vector<std::string>& labels = request.info.labels;
+    const bool is_labelled =
+        offset == 0 && labels.size() == form->classes + 1 && names_background(labels[0]);
+    if (form->first_class && (offset == -1 || is_labelled)) form->first_class_id = 1;
     // Where the sidecar counts the background as a class, so does the check.
     const unsigned background =
         form->first_class_id > 0 || (form->background_last && request.info.class_offset == 0 &&

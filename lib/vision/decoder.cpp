@@ -212,6 +212,8 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
         const unsigned classes = state->head->classes();  // 0: only the sidecar may know
         auto known = vision::known_labels(state->family->row.nick,
                                           classes ? classes : state->info.num_classes.value_or(0));
+        if (!known.labels.empty() && !known.labels[0].empty())
+            known.labels.insert(known.labels.begin(), state->head->first_class(), "");
         state->info.labels = std::move(known.labels);
         state->labels_source = known.source;
     }

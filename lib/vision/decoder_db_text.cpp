@@ -80,11 +80,15 @@ class DbText final : public Head {
 public:
     DbText(const HeadRequest& request, const MapForm& form)
         : form_(form),
+          activation_(activation_for(request, request.outputs[form.output], "sigmoid", "none")),
+          least_(activation_.is_sigmoid() ? std::log(least_probability / (1 - least_probability))
+                                          : least_probability),
           cell_x_(static_cast<double>(request.width) / form.width),
           cell_y_(static_cast<double>(request.height) / form.height) {}
 
     unsigned classes() const override { return 1; }
     std::vector<std::string> class_names() const override { return {"text"}; }
+    std::string_view logits() const override { return "sigmoid"; }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -129,7 +133,7 @@ private:
             bool inside = false;
             for (uint32_t x = 0; x < form_.width; ++x, cell += form_.column_stride) {
                 not_finite += !std::isfinite(*cell);
-                const bool text = *cell >= least_probability && std::isfinite(*cell);
+                const bool text = *cell >= least_ && std::isfinite(*cell);
                 if (text && inside) runs_.back().last = x;
                 if (text && !inside)
                     runs_.push_back({y, x, x, static_cast<uint32_t>(runs_.size())});
@@ -168,7 +172,7 @@ private:
                 if (std::abs(along) > r.width / 2 || std::abs(across) > r.height / 2) continue;
                 const float value = values[form_.at(0, y, x)];
                 if (!std::isfinite(value)) continue;
-                sum += value;
+                sum += activation_(value);
                 ++count;
             }
         }
@@ -200,6 +204,8 @@ private:
     }
 
     MapForm form_;
+    Activation activation_;
+    float least_;             // stored value of a cell of text
     double cell_x_, cell_y_;  // pixels of the model's input
     FloatView view_;
     std::vector<Run> runs_;

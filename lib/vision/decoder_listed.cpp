@@ -68,6 +68,12 @@ bool is_complete(const Roles& roles) {
            roles.classes->cpu.shape[1] == roles.boxes->cpu.shape[1];
 }
 
+// given: TensorFlow's name of its boxes, which begin with y, also without their count. Its classes
+// count from 1.
+bool is_of_tensorflow(const TensorInfo* boxes) {
+    return boxes && boxes->name.starts_with("detection_boxes");
+}
+
 struct ListedForm {
     std::array<uint8_t, 4> order{0, 1, 2, 3};  // where x0, y0, x1, y1 are
     bool centred = false;                      // x, y, width, height instead
@@ -88,11 +94,14 @@ public:
         scores_ = index(roles.scores);
         classes_ = index(roles.classes);
         if (roles.count) count_ = index(roles.count);
+        first_class_ = is_of_tensorflow(roles.boxes) && request.info.class_offset == 0 ? 1 : 0;
+        if (promised_ && request.info.labels.empty()) *promised_ += first_class_;
         const size_t rows = roles.boxes->cpu.shape[1];
         selected_ = is_count_of_queries(rows) || !is_grid(request, rows);
     }
 
     unsigned classes() const override { return 0; }
+    unsigned first_class() const override { return first_class_; }
     bool holds_corners() const override { return true; }
     bool needs_nms(bool) const override { return !selected_; }
     std::string_view note() const override {
@@ -151,6 +160,7 @@ private:
 
     ListedForm form_;
     std::optional<unsigned> promised_;
+    unsigned first_class_ = 0;
     size_t boxes_ = 0, scores_ = 0, classes_ = 0;
     std::optional<size_t> count_;
     bool selected_ = true;  // the model made the list of its best boxes
@@ -177,11 +187,6 @@ ListedForm listed_form(const HeadRequest& request, std::string_view published) {
     form.width = static_cast<float>(request.width);
     form.height = static_cast<float>(request.height);
     return form;
-}
-
-// given: TensorFlow's name of its boxes, which begin with y, also without their count.
-bool is_of_tensorflow(const TensorInfo* boxes) {
-    return boxes && boxes->name.starts_with("detection_boxes");
 }
 
 }  // namespace

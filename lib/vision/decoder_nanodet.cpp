@@ -29,9 +29,11 @@ struct NanodetForm {
 
 class Nanodet : public Head {
 public:
-    explicit Nanodet(NanodetForm form) : form_(std::move(form)), found_(form_.grid.positions) {}
+    Nanodet(NanodetForm form, std::string_view activation)
+        : form_(std::move(form)), activation_(activation), found_(form_.grid.positions) {}
 
     unsigned classes() const override { return form_.classes; }
+    std::string_view logits() const override { return "sigmoid"; }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -42,12 +44,14 @@ public:
             auto distances = matrix_of(tensors[form_.outputs[i].distances]);
             if (!distances) return std::move(distances).error();
             const kernels::Scores list = scores_of(*scores, 0, form_.classes);
-            const size_t count = kernels::positions_above(list, context.threshold, found_.data());
+            const size_t count = kernels::positions_above(
+                list, activation_.stored_threshold(context.threshold), found_.data());
             for (size_t k = 0; k < count; ++k) {
-                const kernels::BestClass best = best_class(list, found_[k]);
+                kernels::BestClass best = best_class(list, found_[k]);
+                best.score = activation_(best.score);
                 if (!best.finite) {
                     ++out.not_finite;
-                } else {
+                } else if (best.score >= context.threshold) {
                     out.add(box(*distances, is_table ? level_of(found_[k]) : form_.grid.levels[i],
                                 found_[k], best));
                 }
@@ -98,6 +102,7 @@ private:
     }
 
     NanodetForm form_;
+    Activation activation_;  // of the classes
     std::vector<uint32_t> found_;
 };
 
@@ -209,10 +214,11 @@ const PreprocessOptions* input_of_nanodet(const HeadRequest& request) {
 Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request) {
     auto form = find_form(request);
     if (!form) return std::move(form).error();
-    const std::string& name = request.outputs[form->outputs.front().scores].name;
-    auto checked = check_classes(request, name, form->classes);
+    const TensorInfo& scores = request.outputs[form->outputs.front().scores];
+    auto checked = check_classes(request, scores.name, form->classes);
     if (!checked) return checked.error();
-    return std::unique_ptr<Head>(std::make_unique<Nanodet>(std::move(*form)));
+    return std::unique_ptr<Head>(std::make_unique<Nanodet>(
+        std::move(*form), activation_for(request, scores, "sigmoid", "none")));
 }
 
 }  // namespace vartml::vision

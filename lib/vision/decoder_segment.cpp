@@ -341,8 +341,10 @@ Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
         const bool numbers = is_whole(*chosen.output) || is_argmax(request, *chosen.output);
         return numbers ? Segment::Kind::labels : Segment::Kind::threshold;
     }
-    return request.info.activation == "sigmoid" ? Segment::Kind::threshold
-                                                : Segment::Kind::greatest;
+    // Scores of each class by itself: a pixel may be of several, and of none.
+    const bool each =
+        request.info.activation == "sigmoid" || ends_in(request, *chosen.output) == "sigmoid";
+    return each ? Segment::Kind::threshold : Segment::Kind::greatest;
 }
 
 }  // namespace

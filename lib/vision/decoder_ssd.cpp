@@ -162,7 +162,8 @@ Error unknown_priors(const HeadRequest& request, size_t rows) {
         "the boxes have " + std::to_string(rows) +
             " positions, whose priors are not known: MobileNet-SSD with an input of " + input +
             " has " + expected +
-            "; give x-vartml-strides and x-vartml-anchors, or x-vartml-role=boxes if the model "
+            "; give x-vartml-strides and x-vartml-anchors (and x-vartml-variance where it is not "
+            "SSD's 0.1,0.2), or x-vartml-role=boxes if the model "
             "decodes its boxes",
         std::to_string(rows), expected, "x-vartml-anchors=…");
 }
@@ -297,6 +298,8 @@ Result<AnchoredForm> find_upright_form(const HeadRequest& request) {
         return rows_error(request, boxes, priors->priors.size(), source_of(request.info));
     }
     form.priors = std::move(priors->priors);
+    if (const std::vector<float>& said = request.info.variance; !said.empty())
+        form.centre_variance = said[0], form.size_variance = said[1];
     if (priors->finished)
         form.code = request.info.box_order == "cxcywh" ? BoxCode::centre : BoxCode::corners;
     if (priors->y_first) form.order = {1, 0, 3, 2};
@@ -308,9 +311,6 @@ Result<AnchoredForm> find_upright_form(const HeadRequest& request) {
     form.first_class = background.empty() || background == "first" ? 1 : 0;
     form.classes = static_cast<unsigned>(scores->columns - (background == "none" ? 0 : 1));
     if (form.background_last) form.logits = "softmax";
-    // With x-vartml-class-offset=-1 the sidecar counts the background as class 0, which has no
-    // label.
-    form.first_class_id = form.first_class && request.info.class_offset == -1 ? 1 : 0;
     if (priors->y_first) form.logits = "sigmoid";  // as TensorFlow trains them
     return form;
 }

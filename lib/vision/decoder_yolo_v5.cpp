@@ -40,6 +40,13 @@ struct YoloV6 : YoloV5 {
 }  // namespace
 
 bool fits_yolo_v5(const HeadRequest& request) {
+    // A box, five points and one class, which somebody counts, are of yolo-face.
+    constexpr size_t columns_of_face = 16;
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    const auto head = locate_dense_head(silent, YoloV5::form);
+    if (head && head->attributes == columns_of_face && tensor_classes(request.info) == 1u)
+        return false;
     return fits_dense_form(request, YoloV5::form) || fits_yolo_v5_raw(request);
 }
 
@@ -160,8 +167,9 @@ Error strides_error(const HeadRequest& request, const TensorInfo& output,
 
 class YoloV5Raw final : public Head {
 public:
-    YoloV5Raw(std::vector<RawMap> maps, bool v3)
-        : maps_(std::move(maps)), sigmoid_("sigmoid"), v3_(v3), views_(maps_.size()) {
+    // `activation`: what the numbers of the maps still need, all of them.
+    YoloV5Raw(std::vector<RawMap> maps, std::string_view activation, bool v3)
+        : maps_(std::move(maps)), sigmoid_(activation), v3_(v3), views_(maps_.size()) {
         for (const RawMap& map : maps_) found_.resize(std::max(found_.size(), map.cells()));
     }
 
@@ -222,7 +230,10 @@ private:
         float cx, cy, width, height;
         if (v3_) {
             cx = (sigmoid_(x) + gx) * stride, cy = (sigmoid_(y) + gy) * stride;
-            width = std::exp(w) * aw, height = std::exp(h) * ah;
+            const auto side = [this](float v) {  // of a sigmoid that was put behind it
+                return sigmoid_.is_sigmoid() ? std::exp(v) : v / (1 - v);
+            };
+            width = side(w) * aw, height = side(h) * ah;
         } else {
             cx = (2 * sigmoid_(x) - 0.5f + gx) * stride;
             cy = (2 * sigmoid_(y) - 0.5f + gy) * stride;
@@ -299,8 +310,10 @@ Result<std::unique_ptr<Head>> create_yolo_v5_raw(const HeadRequest& request) {
                               "decoder=…");
         }
     }
-    return std::unique_ptr<Head>(
-        std::make_unique<YoloV5Raw>(std::move(maps), request.info.box_form == "v3"));
+    const TensorInfo& first = request.outputs[maps.front().output];
+    return std::unique_ptr<Head>(std::make_unique<YoloV5Raw>(
+        std::move(maps), activation_for(request, first, "sigmoid", "sigmoid"),
+        request.info.box_form == "v3"));
 }
 
 }  // namespace vartml::vision

@@ -520,6 +520,16 @@ Result<std::unique_ptr<Head>> create_yolo_v8_seg(const HeadRequest& request) {
     if (!prototypes) return role_error(request, "prototypes", "[1,M,h,w]");
     if (auto error = selected_error(request, prototypes->channels, "masks"))
         return *std::move(error);
+    if (const TensorInfo* alone = output_with_role(request, "coefficients")) {
+        const std::string found = shape_text(alone->cpu.shape),
+                          expected = "[1,4+C+" + std::to_string(prototypes->channels) + ",N]";
+        return head_error(request, "dec-role",
+                          "output '" + alone->name + "' " + found +
+                              " has the coefficients of the masks by itself, expected them behind "
+                              "the classes of one table " +
+                              expected + "; export the model with both joined, as its makers do",
+                          found, expected, "x-vartml-role=coefficients");
+    }
     auto head = find_dense_head(request, form_with(*prototypes));
     if (!head) return std::move(head).error();
     return std::unique_ptr<Head>(

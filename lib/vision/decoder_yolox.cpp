@@ -49,7 +49,9 @@ bool fits_yolox(const HeadRequest& request) {
     if (!head) return false;
     const size_t levels = head->grid.levels.size();
     const bool other = levels < 3 || (levels > 3 && head->attributes > nanodet_bins);
-    return !other || !request.info.strides.empty() || promised_classes(request.info);
+    const auto promised = tensor_classes(request.info);
+    return !other || !request.info.strides.empty() ||
+           promised == head->attributes - Yolox::form.box_attributes;
 }
 
 const PreprocessOptions* input_of_yolox(const HeadRequest& request) {

@@ -326,8 +326,8 @@ bool is_linear(std::string_view end) {
 
 std::string_view activation_for(const HeadRequest& request, const TensorInfo& output,
                                 std::string_view logits, std::string_view unknown) {
-    if (!request.info.activation.empty()) return request.info.activation;
-    const std::string_view end = ends_in(request, output);
+    const std::string_view end = ends_in(request, output), said = request.info.activation;
+    if (!said.empty()) return said == end ? std::string_view("none") : said;  // the graph has it
     if (end.empty() || end == "unit-length" || end == "relu") return unknown;
     // The exponential of a logarithm of probabilities, made to sum up to 1, is itself.
     return is_linear(end) || end == "log-softmax" ? logits : std::string_view("none");

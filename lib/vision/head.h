@@ -208,6 +208,8 @@ public:
     virtual unsigned classes() const = 0;
     // Names of the classes where nobody gives labels; empty = not known.
     virtual std::vector<std::string> class_names() const { return {}; }
+    // The number of the first class in the tensors of a list.
+    virtual unsigned first_class() const { return 0; }
     // Bones between the keypoints where the sidecar names none; "" = not known.
     virtual std::string_view skeleton() const { return {}; }
     // Keypoints of a box or of the picture; 0 = none.

@@ -301,7 +301,7 @@ Error no_tensor(const ModelInfo& info, const std::string& name, unsigned line, b
 Result<void> check_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
                              std::span<const TensorInfo> outputs) {
     for (const ModelInfo::Input& input : info.inputs) {
-        if (!has_name(inputs, input.name))
+        if (!inputs.empty() && !has_name(inputs, input.name))
             return no_tensor(info, input.name, input.line, true, inputs, outputs);
     }
     for (const ModelInfo::Output& output : info.outputs) {
@@ -512,6 +512,7 @@ ModelInfo join_modelinfo(ModelInfo first, const ModelInfo& second) {
     take(first.max_detections, second.max_detections);
     take(first.strides, second.strides);
     take(first.anchors, second.anchors);
+    take(first.variance, second.variance);
     take(first.activation, second.activation);
     take(first.background, second.background);
     take(first.columns, second.columns);

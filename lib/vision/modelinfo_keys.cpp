@@ -227,6 +227,14 @@ constexpr Key<ModelInfo> general[] = {
                 std::ranges::all_of(m.anchors, [](float side) { return side > 0; });
      },
      [](const ModelInfo& m) { return list_text(m.anchors); }},
+    {"x-vartml-variance", "two positive numbers such as 1,1", "0.1,0.2", decode,
+     "What offsets from priors are multiplied by, of the centre and of the size of a box (`ssd`); "
+     "RetinaNet and EfficientDet have 1,1",
+     [](ModelInfo& m, View v) {
+         return parse_numbers(v, m.variance) && m.variance.size() == 2 &&
+                std::ranges::all_of(m.variance, [](float factor) { return factor > 0; });
+     },
+     [](const ModelInfo& m) { return list_text(m.variance); }},
     {"x-vartml-strides", "whole numbers of at least 1 such as 8,16,32", of_family, decode,
      "Pixels of the input per cell of each grid, in the order of the positions",
      [](ModelInfo& m, View v) { return set_strides(m.strides, v); },

@@ -73,7 +73,7 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
 
     const auto found = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
     const ModelInfo::Input* const said = found == info.inputs.end() ? nullptr : &*found;
-    const bool numbers = said && (!said->mean.empty() || !said->scale.empty());
+    const bool has_mean = said && !said->mean.empty(), has_scale = said && !said->scale.empty();
     if (vision::has_one_channel(input)) choice.options.channels = ChannelOrder::gray;
     if (is_picture_of_bytes(said, input)) {
         const std::string& order = input.picture.empty() ? said->picture : input.picture;
@@ -82,16 +82,21 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
                                                            : ChannelOrder::rgb;
         take_bytes(choice.options, DataType::uint8);
         choice.source = input.picture.empty() ? "the sidecar" : "the compiled model";
-    } else if (numbers) {
+    } else if (has_mean && has_scale) {
         choice.source = "the sidecar";
     } else if (vision::is_integer(input.cpu.data_type)) {
-        take_bytes(choice.options, input.cpu.data_type);
+        PreprocessOptions bytes;
+        take_bytes(bytes, input.cpu.data_type);
+        if (!has_mean) choice.options.mean = bytes.mean;
+        if (!has_scale) choice.options.scale = bytes.scale;
         choice.source = "the input's type " + std::string(to_string(input.cpu.data_type));
     } else if (shapes_tell) {
         choice.source = "decoder " + std::string(family->row.nick);
     } else if (family && vision::has_one_channel(input)) {
         keep_one_channel(choice.options, said);
     }
+    choice.said_in_part = has_mean != has_scale;
+    if (choice.said_in_part && !choice.source.empty()) choice.source = "the sidecar";
     return choice;
 }
 
@@ -108,7 +113,10 @@ std::string PixelChoice::sentence() const {
     if (!source.empty()) return fed + "as " + source + " says";
     const std::string common =
         family ? ", it is what most models of decoder " + std::string(family->nick) + " take" : "";
-    return fed + "neither model nor sidecar says so" + common +
+    return fed +
+           (said_in_part ? "one of mean and scale is said, and the other by nobody"
+                         : "neither model nor sidecar says so") +
+           common +
            ": results of a model that was trained otherwise, or for something else, are wrong";
 }
 

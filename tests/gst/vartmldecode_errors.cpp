@@ -219,4 +219,20 @@ TEST_F(DecodeFiles, GiveASidecarToTensorsWithoutOne) {
     gst_buffer_unref(out);
 }
 
+TEST_F(DecodeFiles, RefuseASectionOfATensorThatIsNotThere) {
+    set("modelinfo-file",
+        write("m.modelinfo", "[images]\ndir=input\n[uot]\ndir=output\nx-vartml-role=boxes\n")
+            .c_str());
+    open("video/x-raw,format=GRAY8,width=64,height=64,framerate=30/1");
+    const StoredTensor tensor = stored_cpu(two_boxes, "out");
+    GstBuffer* data = data_buffer(tensor);
+    GstBuffer* in = frame();
+    add_tensor_meta(in, {tensor}, {data});
+    gst_buffer_unref(data);
+    EXPECT_EQ(run(in), nullptr);
+    std::string text;
+    EXPECT_TRUE(pop(GST_MESSAGE_ERROR, &text).starts_with("dec-sidecar "));
+    EXPECT_NE(text.find("section [uot]"), std::string::npos) << text;
+}
+
 }  // namespace

@@ -409,6 +409,35 @@ TEST_P(Faces, AreRefusedWithoutOneOfTheirOutputs) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Faces, testing::ValuesIn(face_cases), case_name);
 
+// The labels that come with the model, and the documented way to leave the background out.
+TEST(UltraFaceOfFinalBoxes, HaveLabelsWithTheirBackgroundOrWithout) {
+    RefTensor boxes{std::vector<float>(4420 * 4, 0.1f), 4420, 4, false};
+    RefTensor scores{std::vector<float>(4420 * 2), 4420, 2, false};
+    const float box[] = {0.5f, 0.4f, 0.7f, 0.6f};
+    std::copy(std::begin(box), std::end(box), boxes.data.begin() + 40);
+    scores.data[21] = 0.9f;
+    const StoredTensor tensors[] = {stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")};
+    const TensorInfo infos[] = {tensors[0].info, tensors[1].info};
+    const OutputTensor outputs[] = {tensors[0].output(), tensors[1].output()};
+    struct Row {
+        std::vector<std::string> labels;
+        int offset;
+        const char* label;
+    };
+    for (const Row& row : {Row{{"face"}, 0, "face"}, Row{{"BACKGROUND", "face"}, 0, "face"},
+                           Row{{"face"}, -1, "face"}, Row{{}, -1, ""}}) {
+        ModelInfo info;
+        info.labels = row.labels;
+        info.class_offset = row.offset;
+        auto decoder = Decoder::create(info, infos, 320, 240, {.decoder = "ultraface"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode(outputs, {}, 320, 240, decoded));
+        ASSERT_EQ(decoded.detections.size(), 1u) << row.offset;
+        if (*row.label) EXPECT_EQ(decoder->label(decoded.detections[0].class_id), row.label);
+    }
+}
+
 TEST(UltraFaceOfFinalBoxes, AreInTheOrderThatTheSidecarSays) {
     RefTensor boxes{std::vector<float>(4420 * 4, 0.1f), 4420, 4, false};
     RefTensor scores{std::vector<float>(4420 * 2), 4420, 2, false};

@@ -276,7 +276,8 @@ TEST(YoloEnd2end, ReadsTheScoreBeforeTheClassWhereTheNameSaysSo) {
 }
 
 TEST(Nanodet, DecodesAsTheReference) {
-    for (const bool hw : {false, true}) {
+    for (const auto& [hw, logits] : {std::pair(false, false), {true, false}, {false, true}}) {
+        ModelInfo info;
         std::mt19937 random(9);
         std::uniform_real_distribution<float> unit(0, 1), logit(-3, 3);
         std::vector<StoredTensor> scores_first, distances_last;
@@ -290,8 +291,13 @@ TEST(Nanodet, DecodesAsTheReference) {
                 for (size_t d = 0; d < 32; ++d) distances.data.push_back(logit(random));
             }
             const std::string s = std::to_string(stride);
+            RefTensor kept = scores;
+            for (float& v : kept.data) v = logits ? std::log(v / (1 - v)) : v;
+            if (logits)
+                info.outputs.push_back(
+                    {.name = "cls" + s, .id = "", .role = "", .ends_in = "linear"});
             scores_first.push_back(hw ? stored_hw(scores, "cls" + s, DataType::int8, {1 / 127., 0})
-                                      : stored_cpu(scores, "cls" + s));
+                                      : stored_cpu(kept, "cls" + s));
             distances_last.push_back(hw ? stored_hw(distances, "dis" + s, DataType::bf16)
                                         : stored_cpu(distances, "dis" + s));
             const auto level =
@@ -302,7 +308,7 @@ TEST(Nanodet, DecodesAsTheReference) {
         auto want = clipped(ref_nms(boxes, 0.6, true, boxes.size()));
         want.resize(std::min<size_t>(want.size(), 100));
         EXPECT_GT(want.size(), 20u);
-        expect_equal(decode_all(scores_first, {}, "nanodet").detections, want);
+        expect_equal(decode_all(scores_first, info, "nanodet").detections, want);
     }
 }
 
@@ -485,6 +491,31 @@ TEST(Listed, MayHaveClassesAsFloatsWhereNamesTell) {
     for (StoredTensor& tensor : tensorflow)
         if (tensor.info.cpu.shape.size() == 3) tensor.info.name = "detection_boxes";
     expect_equal(decode_all(tensorflow, {}, "detr").detections, {{80, 128, 160, 256, 0.9, 2}});
+}
+
+// TensorFlow's count from 1, whatever number of them its configuration says.
+TEST(Listed, OfTensorFlowHaveTheNamesOfTheirNumbers) {
+    std::vector<RefBox> rows(9, {0, 0, 0, 0, 0, 1});
+    rows[0] = {0.25, 0.5, 0.5, 1, 0.9, 1};
+    rows[1] = {0.25, 0.5, 0.5, 1, 0.8, 90};
+    auto tensors = listed(rows, {1, 0, 3, 2}, false);
+    for (StoredTensor& tensor : tensors)
+        if (tensor.info.cpu.shape.size() == 3) tensor.info.name = "detection_boxes";
+    std::vector<TensorInfo> infos;
+    std::vector<OutputTensor> outputs;
+    for (const StoredTensor& tensor : tensors) infos.push_back(tensor.info);
+    for (const StoredTensor& tensor : tensors) outputs.push_back(tensor.output());
+    for (const unsigned classes : {90u, 91u}) {
+        ModelInfo info;
+        info.num_classes = classes;
+        auto decoder = Decoder::create(info, infos, 320, 192, {.decoder = "detr"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        Decoded decoded;
+        const auto done = decoder->decode(outputs, {}, 320, 192, decoded);
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(decoder->label(1), "person") << classes;
+        EXPECT_EQ(decoder->label(90), "toothbrush") << classes;
+    }
 }
 
 // MMDeploy's [1,N,5] and [1,N], in pixels of the input.

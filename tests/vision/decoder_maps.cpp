@@ -105,6 +105,26 @@ TEST_P(Segments, OfSeveralLabelsHaveAMapForEachClassThatOccurs) {
     }
 }
 
+// What the graph has done is not done again, whatever the sidecar says of it.
+TEST_P(Segments, OfAModelThatEndsInSigmoidAreItsScores) {
+    for (const uint32_t channels : {1u, 3u}) {
+        RefMap map = random_map(channels, 24, 32, 5, 0.1f, 0.9f);
+        const StoredTensor tensor = stored_map(map, "out", GetParam());
+        for (const char* activation : {"", "sigmoid"}) {
+            ModelInfo info;
+            info.activation = activation;
+            info.outputs = {{.name = "out", .id = "", .role = "", .ends_in = "sigmoid"}};
+            const Decoded decoded =
+                decode_tensors({tensor}, info, width, height, {.decoder = "segment"});
+            ASSERT_EQ(decoded.class_maps.size(), channels);
+            for (size_t c = 0; c < channels; ++c)
+                for (size_t i = 0; i < 24 * 32; ++i)
+                    ASSERT_EQ(decoded.mask_pixels[decoded.class_maps[c].first + i],
+                              map.data[c * 24 * 32 + i] >= 0.5f ? c : 255);
+        }
+    }
+}
+
 int wide_pixel(const Decoded& decoded, const Mask& map, size_t index) {
     EXPECT_EQ(map.pixel_bytes, 2u);
     uint16_t pixel;

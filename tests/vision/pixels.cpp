@@ -177,16 +177,34 @@ TEST(Pixels, OfAModelThatGivesAFewMeasuresAreSaidByNobody) {
 }
 
 TEST(Pixels, OfTheSidecarWinOverTheFamily) {
-    const PixelChoice mean =
-        choose({1, 1000}, sidecar("[images]\ndir=input\nx-vartml-mean=1,2,3\n"));
-    EXPECT_EQ(mean.options.mean, (std::array<float, 3>{1, 2, 3}));
-    EXPECT_EQ(mean.source, "the sidecar");
+    const PixelChoice both =
+        choose({1, 1000}, sidecar("[images]\ndir=input\nx-vartml-mean=1,2,3\nx-vartml-scale=1\n"));
+    EXPECT_EQ(both.options.mean, (std::array<float, 3>{1, 2, 3}));
+    EXPECT_EQ(both.source, "the sidecar");
     // A resize alone says nothing of the numbers.
     const PixelChoice resize =
         choose({1, 1000}, sidecar("[images]\ndir=input\nx-vartml-resize=letterbox\n"));
     EXPECT_EQ(resize.options.resize, ResizeMode::letterbox);
     EXPECT_EQ(resize.options.mean[0], 123.675f);
     EXPECT_EQ(resize.source, "");
+}
+
+// Of mean and scale one alone: the other is known by the type or the shapes, or by nobody.
+TEST(Pixels, ThatTheSidecarSaysInPartAreOtherwiseAsWithoutIt) {
+    const auto scale = [](const char* value) {
+        return sidecar("[images]\ndir=input\nx-vartml-scale=" + std::string(value) + "\n");
+    };
+    const PixelChoice gray = choose({1, 10}, scale("0.00390625"), picture(DataType::float32, 1));
+    EXPECT_TRUE(gray.words().starts_with("gray, stretch, mean 0, scale 0.00390625"))
+        << gray.words();
+    EXPECT_NE(gray.sentence().find("one of mean and scale is said, and the other by nobody"),
+              std::string::npos)
+        << gray.sentence();
+    EXPECT_EQ(choose({1, 1000}, scale("1")).source, "");  // the mean is ImageNet's, perhaps
+    const PixelChoice bytes = choose({1, 1000}, scale("1"), picture(DataType::uint8));
+    EXPECT_EQ(bytes.options.mean[0], 0);
+    EXPECT_EQ(bytes.source, "the sidecar");
+    EXPECT_EQ(choose({1, 1029, 85}, scale("1")).source, "the sidecar");  // yolox takes bytes
 }
 
 TEST(Pixels, AreBytesWhereTheInputHoldsBytes) {

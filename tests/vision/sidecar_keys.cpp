@@ -99,6 +99,11 @@ std::vector<StoredTensor> scored() {
         tensor("boxes", {1, 30, 4}, [](size_t i) { return 0.2f + 0.1f * float(i % 4); }),
         tensor("scores", {1, 30, 3}, [](size_t i) { return i < 3 ? 0.5f + 0.2f * float(i) : 0; })};
 }
+// From the priors of four cells, and scores of three columns.
+std::vector<StoredTensor> offsets() {
+    return {tensor("boxes", {1, 4, 4}, [](size_t) { return 0.5f; }),
+            tensor("scores", {1, 4, 3}, [](size_t i) { return i == 4 ? 0.9f : 0.f; })};
+}
 std::vector<StoredTensor> rows() {
     return {tensor("out", {1, 2, 6}, [](size_t i) {
         const float row[6] = {4, 20, 14, 44, 0.9f, 0};
@@ -201,6 +206,9 @@ const KeyCase cases[] = {
     {"x-vartml-max-detections", "modelinfo", "1", "2", of_yolo_v8},
     {"x-vartml-strides", "modelinfo", "8,16,32", "8,16", of_yolo_v8},
     {"x-vartml-anchors", "modelinfo", "10,13,16,30,33,23", "20,13,16,30,33,23", of(yolo_v5_raw)},
+    {"x-vartml-variance", "modelinfo", "0.1,0.2", "1,1", of(offsets),
+     "[modelinfo]\nx-vartml-decoder=ssd\nx-vartml-strides=32\nx-vartml-anchors=20,20\n"
+     "x-vartml-activation=none\n"},
     {"x-vartml-box-form", "modelinfo", "v3", "v5", of(yolo_v5_raw),
      "[modelinfo]\nx-vartml-anchors=10,13,16,30,33,23\n"},
     {"x-vartml-activation", "modelinfo", "none", "sigmoid", of(classes)},

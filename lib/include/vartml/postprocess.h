@@ -31,7 +31,9 @@ struct ModelInfo {
     std::optional<unsigned> max_detections;
     std::vector<int> strides;
     std::vector<float> anchors;
-    std::string activation;  ///< "none", "sigmoid", "softmax" or ""
+    std::vector<float> variance;  ///< of offsets from priors: of the centre and of the size; or
+                                  ///< empty
+    std::string activation;       ///< "none", "sigmoid", "softmax" or ""
     std::string background;  ///< which class of finished boxes is that of nothing: "first", "last",
                              ///< "none" or ""
     std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
@@ -82,7 +84,8 @@ struct ModelInfo {
 /// = none). Errors: bad_model naming file, line and key; those of read_labels.
 Result<ModelInfo> parse_modelinfo(std::string_view text, const std::string& file);
 /// Whether every section of a sidecar names a tensor of the model, in its direction and with keys
-/// that its type has a use for. Errors: bad_model naming file, line, section and the way out.
+/// that its type has a use for; without `inputs`, where only the outputs are known, none of an
+/// input. Errors: bad_model naming file, line, section and the way out.
 Result<void> check_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
                              std::span<const TensorInfo> outputs);
 /// The sidecar of a model by the search order of the elements: `file` if given, else the entry of
@@ -132,6 +135,7 @@ struct PixelChoice {
     const DecoderFamily* family = nullptr;  ///< what Decoder::create would choose; nullptr: nothing
     std::string source;  ///< "the sidecar", "decoder yolox", "the input's type uint8"; "" = nobody:
                          ///< `options` are then those of most such models, or none at all
+    bool said_in_part = false;  ///< the sidecar has one of mean and scale
 
     /// "rgb, letterbox, mean 0, scale 0.003921569".
     std::string words() const;

@@ -54,7 +54,7 @@ ROWS = [
     Row('yolo-v8-obb', 'yolo-v8-obb', e.yolo_v8_obb, (640, 640), scenes.turned, same_aspect=True),
     Row('yolo-end2end', 'yolo-end2end', e.yolo_end2end, (640, 640), PORCH),
     Row('yolox', 'yolox', e.yolox, (416, 416), PORCH, mode='letterbox-top-left'),
-    Row('nanodet', 'nanodet', e.nanodet, (320, 320), PORCH),
+    Row('nanodet', 'nanodet', e.nanodet, (320, 320), PORCH, (SCORES,)),
     Row('fastestdet', 'fastestdet', e.fastestdet, (352, 352), PORCH),
     Row('fastestdet rows', 'fastestdet', e.fastestdet_rows, (352, 352), PORCH),
     Row('centernet', 'centernet', e.centernet, (512, 512), PORCH, (SCORES,)),

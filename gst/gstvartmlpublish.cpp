@@ -257,7 +257,6 @@ gboolean start(GstBaseTransform* base) {
     auto* self = GST_VARTML_PUBLISH(base);
     State& state = *self->state;
     install_log();
-    GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     GST_OBJECT_LOCK(self);
     const PublishSettings settings = state.settings;
     state.stream_id.clear();
@@ -271,6 +270,8 @@ gboolean start(GstBaseTransform* base) {
     auto opened = open_publisher(settings, events_of(self, settings));
     if (const auto* failure = std::get_if<Failure>(&opened))
         return post_error(self, "begin to publish", *failure);
+    // An address that has a login is refused before.
+    GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     GST_OBJECT_LOCK(self);
     state.publisher = std::move(std::get<std::unique_ptr<vartml::Publisher>>(opened));
     GST_OBJECT_UNLOCK(self);
@@ -343,8 +344,6 @@ void describe_frame(GstBaseTransform* base, GstBuffer* buffer, vartml::FrameReco
     } else if (record.stream.empty()) {
         record.stream = state.stream_id;
     }
-    record.width = static_cast<guint>(state.size.width);
-    record.height = static_cast<guint>(state.size.height);
     if (GST_BUFFER_PTS_IS_VALID(buffer)) record.pts_ns = GST_BUFFER_PTS(buffer);
     const GstClockTime running =
         base->segment.format == GST_FORMAT_TIME
@@ -400,6 +399,8 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     if (!turn && !has_zone_events(buffer, include)) return GST_FLOW_OK;
     auto record = publisher->take();
     record->frame_seq = frame;
+    record->width = static_cast<guint>(state.size.width);
+    record->height = static_cast<guint>(state.size.height);
     state.reader.read(buffer, include, *record);
     GST_LOG_OBJECT(base, "frame %" G_GUINT64_FORMAT ": %u inferences, %u objects%s", frame,
                    guint(record->num_inferences), guint(record->objects.size()),

@@ -111,12 +111,14 @@ Failure spool_failure(const PublishSettings& settings, const vartml::Error& erro
 
 std::variant<std::unique_ptr<vartml::Publisher>, Failure> open_publisher(
     const PublishSettings& settings, vartml::PublishEvents events) {
-    if (settings.method == PublishMethod::standard_output && !settings.location.empty())
-        return sink_failure(
-            settings, {vartml::ErrorCode::invalid_argument,
-                       "property 'location' is '" + settings.location +
-                           "', but method=stdout writes to standard output; set method=file or "
-                           "method=socket, or leave location unset"});
+    if (settings.method != PublishMethod::file && settings.method != PublishMethod::socket &&
+        !settings.location.empty())
+        return Failure{.error = {vartml::ErrorCode::invalid_argument,
+                                 "property 'location' is '" + settings.location +
+                                     "', and records go to no file or socket; set method=file or "
+                                     "method=socket, or leave it unset"},
+                       .id = "pub-location",
+                       .property = "location"};
     if (auto failure = broker_setting_without_broker(settings)) return *std::move(failure);
     if (auto failure = broker_setting_that_cannot_work(settings)) return *std::move(failure);
     auto sink = make_sink(settings);

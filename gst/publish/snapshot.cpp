@@ -132,12 +132,21 @@ std::string_view text_of(GQuark quark) {
     return text ? text : "";
 }
 
-void copy_inference(const Inference& from, vartml::RecordInference& to) {
+// Of the frame that was inferred, in pixels of the record's, which may have been scaled since.
+int scaled(int at, unsigned then, unsigned now) {
+    return then == 0 || now == 0 ? at : static_cast<int>(int64_t{at} * now / then);
+}
+
+void copy_inference(const Inference& from, unsigned width, unsigned height,
+                    vartml::RecordInference& to) {
     to.status = status_nick(from.status);
     to.result_seq.reset();
     if (from.status == InferenceStatus::carried) to.result_seq = from.result_seq;
     to.age_us = from.age_ns / 1000;
-    to.region = {from.region_x, from.region_y, from.region_width, from.region_height};
+    to.region = {scaled(from.region_x, from.frame_width, width),
+                 scaled(from.region_y, from.frame_height, height),
+                 scaled(from.region_width, from.frame_width, width),
+                 scaled(from.region_height, from.frame_height, height)};
     to.pre_us = from.pre_us, to.wait_us = from.wait_us;
     to.run_us = from.run_us, to.total_us = from.total_us;
     to.batch_fill = from.batch_fill;
@@ -229,7 +238,7 @@ void SnapshotReader::read_inferences(GstBuffer* buffer) {
     for (unsigned i = 0; const Inference* inference = get_inference(buffer, i, &mtd); ++i) {
         sources_.push_back({mtd.id, inference});
         if (record_->inferences.size() == i) record_->inferences.emplace_back();
-        copy_inference(*inference, record_->inferences[i]);
+        copy_inference(*inference, record_->width, record_->height, record_->inferences[i]);
         record_->num_inferences = i + 1;
     }
     if (sources_.empty()) return;

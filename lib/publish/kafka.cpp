@@ -104,6 +104,7 @@ Result<void> KafkaSink::connect() {
         {"sasl.username", options_.username},
         {"sasl.password", options_.password},
         {"ssl.ca.location", options_.tls_ca_file},
+        {"ssl.endpoint.identification.algorithm", tls ? "https" : ""},  // the default from 2.0 on
         {"ssl.certificate.location", options_.tls_cert_file},
         {"ssl.key.location", options_.tls_key_file},
     };

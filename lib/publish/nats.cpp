@@ -143,9 +143,36 @@ std::string id_of(const PublishLine& line) {
     return id;
 }
 
+// The server, for the publisher's thread and for the one that connects.
+class Server {
+public:
+    explicit Server(const BrokerOptions& options) : options_(options) {}
+
+    // Errors: those of broker_error().
+    Result<ConnectionPtr> open(bool stream_is_known) const;
+    Error failure(natsStatus status) const;
+    const BrokerOptions& options() const { return options_; }
+    const std::string& stream() const { return stream_; }
+
+private:
+    natsStatus set_up(natsOptions* options) const;
+    Result<void> make_stream(natsConnection* connection) const;
+
+    const BrokerOptions options_;
+    const std::string subjects_ = subjects_of(options_.topic), stream_ = stream_name(subjects_);
+};
+
+// A connection that is being made, on a thread that nobody waits for: a server that does not answer
+// holds it for seconds. Whoever has this last ends it.
+struct Opening {
+    std::atomic<bool> done{false};
+    Result<ConnectionPtr> result = ConnectionPtr();  // once it is done
+};
+
 class NatsSink final : public PublishSink {
 public:
-    explicit NatsSink(const BrokerOptions& options) : options_(options) {}
+    explicit NatsSink(const BrokerOptions& options)
+        : server_(std::make_shared<const Server>(options)), options_(server_->options()) {}
     ~NatsSink() override { disconnect(); }
 
     Result<void> connect() override;
@@ -167,19 +194,14 @@ private:
         PublishLine line;  // without text
         size_t bytes = 0;
     };
-    Error failure(natsStatus status) const;
-    natsStatus set_up(natsOptions* options) const;
-    Result<ConnectionPtr> open() const;
-    Result<void> make_stream(natsConnection* connection) const;
+    Error failure(natsStatus status) const { return server_->failure(status); }
     Result<void> subscribe();
     Result<void> read(const Answer& answer);
 
-    const BrokerOptions options_;
-    const std::string subjects_ = subjects_of(options_.topic), stream_ = stream_name(subjects_);
+    const std::shared_ptr<const Server> server_;
+    const BrokerOptions& options_;  // of the server
     std::shared_ptr<Inbox> inbox_;  // of this connection
-    std::thread opener_;
-    std::atomic<bool> opened_{false};
-    Result<ConnectionPtr> result_ = ConnectionPtr();  // of the opener, once it has opened
+    std::shared_ptr<Opening> opening_;
     ConnectionPtr connection_;
     SubscriptionPtr subscription_;  // ends first
     std::string reply_;
@@ -189,7 +211,7 @@ private:
     bool stream_is_known_ = false;    // it took our last record
 };
 
-Error NatsSink::failure(natsStatus status) const {
+Error Server::failure(natsStatus status) const {
     natsStatus last = NATS_OK;
     const char* const detail = nats_GetLastError(&last);
     std::string text = natsStatus_GetText(status);
@@ -197,7 +219,7 @@ Error NatsSink::failure(natsStatus status) const {
     return broker_error(options_, text);
 }
 
-natsStatus NatsSink::set_up(natsOptions* options) const {
+natsStatus Server::set_up(natsOptions* options) const {
     const std::vector<std::string> urls = urls_of(options_);
     std::vector<const char*> servers;
     for (const std::string& url : urls) servers.push_back(url.c_str());
@@ -232,7 +254,7 @@ natsStatus NatsSink::set_up(natsOptions* options) const {
     return status;
 }
 
-Result<ConnectionPtr> NatsSink::open() const {
+Result<ConnectionPtr> Server::open(bool stream_is_known) const {
     natsOptions* made = nullptr;
     natsStatus status = natsOptions_Create(&made);
     const OptionsPtr options(made);
@@ -241,14 +263,14 @@ Result<ConnectionPtr> NatsSink::open() const {
     if (status == NATS_OK) status = natsConnection_Connect(&connection, made);
     if (status != NATS_OK) return failure(status);
     ConnectionPtr owned(connection);
-    if (!stream_is_known_)
+    if (!stream_is_known)
         if (auto done = make_stream(connection); !done) return done.error();
     return owned;
 }
 
 // Where no stream keeps our subjects. One of this name, or one of other subjects that has ours, is
 // somebody's choice; a server that does not answer may have one that this user may not ask for.
-Result<void> NatsSink::make_stream(natsConnection* connection) const {
+Result<void> Server::make_stream(natsConnection* connection) const {
     jsOptions options;
     jsOptions_Init(&options);
     options.Wait = patience_ms;
@@ -278,13 +300,13 @@ Result<void> NatsSink::connect() {
     disconnect();
     inbox_ = std::make_shared<Inbox>();
     if (!inbox_->wake) return broker_error(options_, "no descriptor is left for its answers");
-    opened_ = false;
-    opener_ = std::thread([this, inbox = inbox_] {
+    opening_ = std::make_shared<Opening>();
+    std::thread([server = server_, opening = opening_, inbox = inbox_, known = stream_is_known_] {
         pthread_setname_np(pthread_self(), "vartml-nats");
-        result_ = open();
-        opened_ = true;
+        opening->result = server->open(known);
+        opening->done = true;
         inbox->notify();
-    });
+    }).detach();
     return {};
 }
 
@@ -322,7 +344,7 @@ Result<void> NatsSink::read(const Answer& answer) {
         stream_is_known_ = false;
         return broker_error(options_,
                             "no stream of JetStream keeps subject '" + subject + "', nor can '" +
-                                stream_ +
+                                server_->stream() +
                                 "' be made for it: give a stream this subject, or set "
                                 "another topic",
                             ErrorCode::not_found);
@@ -363,11 +385,11 @@ Result<void> NatsSink::read(const Answer& answer) {
 Result<void> NatsSink::work() {
     uint64_t wakes;
     [[maybe_unused]] const ssize_t n = ::read(inbox_->wake.get(), &wakes, sizeof wakes);
-    if (opener_.joinable()) {
-        if (!opened_) return {};
-        opener_.join();
-        if (!result_) return result_.error();
-        connection_ = std::move(*result_);
+    if (opening_) {
+        if (!opening_->done) return {};
+        auto opened = std::move(std::exchange(opening_, nullptr)->result);
+        if (!opened) return opened.error();
+        connection_ = std::move(*opened);
         return subscribe();
     }
     std::vector<Answer> answers;
@@ -441,8 +463,7 @@ size_t NatsSink::take_delivered() {
 }
 
 void NatsSink::disconnect() {
-    if (opener_.joinable()) opener_.join();
-    result_ = ConnectionPtr();
+    opening_.reset();
     subscription_.reset();
     // The library waits half a second for a server that does not answer. Nothing of ours depends on
     // when that is over: the thread owns the connection, and is left to itself.

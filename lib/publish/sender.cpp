@@ -289,7 +289,10 @@ bool Sender::next_line() {
         return true;
     }
     std::vector<PublishLine> lines;
-    if (!take_record(lines)) return false;
+    if (!take_record(lines)) {
+        if (!lost_) return false;
+        lines.push_back(*std::exchange(lost_, std::nullopt));  // the receiver is there to hear it
+    }
     for (PublishLine& line : lines) add_pending(std::move(line));
     return true;
 }
@@ -368,6 +371,7 @@ bool Sender::is_drained() const {
     if (failed_) return true;
     if (!pending_.empty() || !held_.empty()) return false;
     if (!spool_) return true;
+    if (lost_ && link_ != Link::down) return false;
     // While the receiver is away the spool is the place to be.
     return link_ == Link::down || spool_->empty();
 }
@@ -402,6 +406,7 @@ void Sender::finish() {
         for (const PublishLine& line : lines) spool_line(line);
     }
     if (spool_ && !failed_ && lost_ && store(*lost_)) lost_.reset();
+    if (spool_) spool_->trim();
     queue_->count([&](PublishCounts& c) { c.dropped += lost; });
     say("stopped", lost ? std::to_string(lost) + " records were not delivered" : "");
 }

@@ -74,6 +74,12 @@ Result<Spool> Spool::open(const std::string& dir, const Limits& limits) {
     return spool;
 }
 
+BootClock::time_point BootClock::now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    return time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
 // An empty segment says nothing to the next process.
 Spool::~Spool() {
     if (active_ && segments_.back().lines == 0) forget(segments_.size() - 1);
@@ -92,7 +98,7 @@ bool Spool::fits(uint64_t bytes) const {
 // A segment goes as a whole: of a slow stream it ends by time.
 bool Spool::is_long(const Segment& segment) const {
     const std::chrono::milliseconds part(limits_.max_age_s * 1000 / 4);
-    return limits_.max_age_s > 0 && std::chrono::system_clock::now() - segment.oldest > part;
+    return limits_.max_age_s > 0 && BootClock::now() - segment.oldest > part;
 }
 
 Result<void> Spool::begin_segment() {
@@ -118,7 +124,7 @@ Result<void> Spool::write(const std::string& bytes) {
         return done.error();
     }
     segment.bytes += bytes.size();
-    segment.newest = std::chrono::system_clock::now();
+    segment.newest = BootClock::now();
     if (segment.lines == 0) segment.oldest = segment.newest;
     bytes_ += bytes.size();
     return {};
@@ -199,7 +205,14 @@ Result<void> Spool::drop(size_t index) {
     dropped_ += records;
     Segment& segment = segments_[index];
     auto written = write_segment(dir_, segment.number, gaps);
-    if (!written) {  // then at least the room
+    if (!written) {  // a full disk has room for them once the records are gone
+        ::unlink(segment_path(dir_, segment.number).c_str());
+        written = write_segment(dir_, segment.number, gaps);
+    }
+    if (!written) {
+        log(LogLevel::warning, "",
+            dir_ + ": " + std::to_string(records) +
+                " records are lost, and no gap record can say so: " + written.error().message);
         forget(index);
         return {};
     }
@@ -213,7 +226,7 @@ Result<void> Spool::drop(size_t index) {
 
 Result<void> Spool::expire() {
     if (limits_.max_age_s == 0) return {};
-    const auto limit = std::chrono::system_clock::now() - std::chrono::seconds(limits_.max_age_s);
+    const auto limit = BootClock::now() - std::chrono::seconds(limits_.max_age_s);
     for (size_t i = 0; i < segments_.size(); ++i) {
         if (segments_[i].newest >= limit || segments_[i].gaps_only() || is_in_flight(i)) continue;
         const size_t before = segments_.size();
@@ -286,6 +299,23 @@ void Spool::empty_front() {
 void Spool::rewind() {
     for (Loaded& loaded : loaded_) loaded.next = loaded.done;
     unload_unread();
+}
+
+void Spool::trim() {
+    for (size_t i = 0; i < loaded_.size(); ++i) {
+        Loaded& loaded = loaded_[i];
+        if (loaded.done == 0) continue;
+        const std::vector<std::string> rest(
+            loaded.lines.begin() + static_cast<ptrdiff_t>(loaded.done), loaded.lines.end());
+        auto written = write_segment(dir_, segments_[i].number, rest);
+        if (!written) continue;                          // then they come again
+        if (i + 1 == segments_.size()) active_.reset();  // of a file that is no more
+        written->oldest = segments_[i].oldest;
+        bytes_ += written->bytes;
+        bytes_ -= segments_[i].bytes;
+        segments_[i] = *written;
+        loaded = {rest};
+    }
 }
 
 void Spool::unload_unread() {
@@ -389,7 +419,11 @@ Result<Segment> recover_segment(const std::string& dir, uint64_t number) {
     }
     struct stat status{};
     stat(path.c_str(), &status);
-    const auto written = std::chrono::system_clock::from_time_t(status.st_mtime);
+    // Of what an earlier process wrote the time of day alone tells the age.
+    const auto age =
+        std::chrono::system_clock::now() - std::chrono::system_clock::from_time_t(status.st_mtime);
+    const auto written =
+        BootClock::now() - std::max<BootClock::duration>(age, BootClock::duration::zero());
     return Segment{
         number, content->valid_bytes, content->lines.size(), count_frames(content->lines), written,
         written};
@@ -401,7 +435,7 @@ Result<Segment> write_segment(const std::string& dir, uint64_t number,
     for (const std::string& line : lines) bytes += framed(line);
     const Bytes pieces[] = {as_bytes(bytes)};
     if (auto done = replace_own_file(segment_path(dir, number), pieces); !done) return done.error();
-    const auto now = std::chrono::system_clock::now();
+    const auto now = BootClock::now();
     return Segment{number, bytes.size(), lines.size(), count_frames(lines), now, now};
 }
 

@@ -31,12 +31,23 @@ struct SegmentContent {
 };
 SegmentContent parse_segment(std::string_view bytes);
 
+// Since the system started, also while it slept. Nobody sets it, as the time of day of a board that
+// had none is set once it finds a network.
+struct BootClock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<BootClock>;
+    static constexpr bool is_steady = true;
+    static time_point now();
+};
+
 struct Segment {
     uint64_t number = 0;
     uint64_t bytes = 0;
     uint64_t lines = 0;
     uint64_t records = 0;  // lines that are frames
-    std::chrono::system_clock::time_point oldest{}, newest{};
+    BootClock::time_point oldest{}, newest{};
     bool gaps_only() const { return records == 0; }
 };
 
@@ -91,6 +102,9 @@ public:
     void acknowledge();
     // What was read and not acknowledged will be read again.
     void rewind();
+    // Takes what was acknowledged out of its file, too, so that the next process does not read it.
+    // Nothing may have been read and not acknowledged.
+    void trim();
 
     uint64_t bytes() const { return bytes_; }
     uint64_t records() const;  // frames that wait

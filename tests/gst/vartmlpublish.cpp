@@ -233,6 +233,21 @@ TEST_F(Publish, RelatesWhatASecondModelSaysToItsObject) {
     }
 }
 
+// All coordinates of a record are of the frame that it is of.
+TEST_F(Publish, ScalesTheRegionOfAnInferenceWithItsFrame) {
+    open();
+    GstBuffer* in = frame();
+    add_od(in, "person");
+    Inference inference;
+    inference.frame_width = 640, inference.frame_height = 400;
+    inference.region_x = 64, inference.region_y = 40;
+    inference.region_width = 128, inference.region_height = 80;
+    ASSERT_TRUE(add_inference(in, inference, 8));
+    infer(in, "second", {});  // of one alone nothing is told
+    push(in);
+    EXPECT_EQ(records().at(0)["inferences"][0]["region"], json::parse("[32, 20, 64, 40]"));
+}
+
 // What a second model finds of classes in the region of an object is no mask of the object.
 TEST_F(Publish, WritesTheClassMapOfARegionAmongTheMasks) {
     open();
@@ -454,6 +469,8 @@ TEST_F(Publish, ErrorsNameWhatIsWrong) {
         {"socket", "", "", "pub-location", GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_WRITE},
         {"stdout", "out.jsonl", "", "pub-location", GST_RESOURCE_ERROR,
          GST_RESOURCE_ERROR_OPEN_WRITE},
+        {"mqtt", "out.jsonl", "", "pub-location", GST_RESOURCE_ERROR,
+         GST_RESOURCE_ERROR_OPEN_WRITE},
         {"stdout", "", blocked.c_str(), "pub-spool", GST_RESOURCE_ERROR,
          GST_RESOURCE_ERROR_OPEN_WRITE},
     };
@@ -504,7 +521,7 @@ TEST_F(Publish, ABrokerSettingThatCanNeverWorkIsAnErrorAtStart) {
     };
     for (const Case& c : cases) {
         TearDown(), SetUp();
-        set("method", c.method), set(c.property, c.value);
+        set("location", ""), set("method", c.method), set(c.property, c.value);
         EXPECT_EQ(gst_element_set_state(element_, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE)
             << c.value;
         const Said said = error();
@@ -587,7 +604,7 @@ TEST_F(Publish, ThePasswordCannotBeReadAndIsInNoLog) {
     gst_debug_remove_log_function(gst_debug_log_default);
     gst_debug_add_log_function(collect_log, nullptr, nullptr);
     gst_debug_set_threshold_for_name("vartml*", GST_LEVEL_TRACE);
-    set("method", "mqtt"), set("address", "127.0.0.1"), set("port", "1");
+    set("location", ""), set("method", "mqtt"), set("address", "127.0.0.1"), set("port", "1");
     set("username", "me"), set("password", "correcthorse");
     set("drain-timeout", "0");
     open();

@@ -271,6 +271,27 @@ TEST_F(Nats, AServerThatFallsSilentIsLeftAndItsRecordsAreSentAgain) {
     expect_once(reader, publisher_->run(), 11);
 }
 
+// It takes connections and says nothing, so that connecting lasts for seconds.
+TEST_F(Nats, AServerThatSaysNothingDoesNotKeepTheSpoolOfAPublisherThatStops) {
+    const Fd silent(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ASSERT_EQ(::bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(::listen(silent.get(), 8), 0);
+    ::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    for (uint64_t times = 1; times <= 2; ++times) {
+        open(ntohs(address.sin_port), {.spool_dir = temp_ / "spool"});
+        put(10);
+        pollfd entry = {silent.get(), POLLIN, 0};
+        EXPECT_EQ(::poll(&entry, 1, -1), 1);  // it is being connected to
+        publisher_->close(0);
+        EXPECT_EQ(publisher_->counts().spool_records, 10 * times);
+        publisher_.reset();
+    }
+}
+
 TEST_F(Nats, AStreamThatIsThereIsUsedAndATopicWithoutOneIsTold) {
     NatsServer server;
     server.start();

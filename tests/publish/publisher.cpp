@@ -397,6 +397,17 @@ TEST_F(PublisherTest, WhatTheSpoolRefusedLastLeavesAGapForTheNext) {
     EXPECT_EQ(seen(receiver_->lines(1)[0]), (Seen{run, 0, 0, true}));
 }
 
+// Though no record comes any more in front of which it would go.
+TEST_F(PublisherTest, WhatTheSpoolRefusedIsToldToAReceiverThatComesBack) {
+    open({.spool_dir = spool_, .spool_max_bytes = 4096});
+    publisher_->put(a_record(*publisher_, next_++, 6000));
+    EXPECT_TRUE(publisher_->drain(forever));  // while it is away there is no more to be done
+    receiver_->come();
+    ASSERT_EQ(receiver_->lines(1).size(), 1u);
+    EXPECT_EQ(seen(receiver_->lines(1)[0]), (Seen{publisher_->run(), 0, 0, true}));
+    EXPECT_TRUE(publisher_->drain(forever));
+}
+
 TEST_F(PublisherTest, ASecondPublisherDoesNotShareASpool) {
     open({.spool_dir = spool_});
     auto second = Publisher::open(std::make_unique<FakeSink>(receiver_), {.spool_dir = spool_}, {});

@@ -129,6 +129,29 @@ TEST_F(SpoolTest, KeepsWhatWasReadAndNotAcknowledgedForTheNextProcess) {
     EXPECT_EQ(expect_in_order(read_all(spool), "a"), 30u);
 }
 
+TEST_F(SpoolTest, KeepsNoLineThatWasAcknowledgedForTheNextProcess) {
+    for (const bool in_front : {false, true}) {
+        fs::remove_all(dir_);
+        {
+            Spool spool = opened(dir_);
+            for (uint64_t i = 0; i < 5; ++i) ASSERT_TRUE(spool.append(line(i)));
+            for (int i = 0; i < 4; ++i) ASSERT_TRUE(spool.read());
+            for (int i = 0; i < 3; ++i) spool.acknowledge();
+            spool.rewind();
+            if (in_front) ASSERT_TRUE(spool.prepend({line(9)}));
+            spool.trim();
+            EXPECT_EQ(spool.records(), in_front ? 3u : 2u);
+            EXPECT_EQ(spool.bytes(), bytes_in(dir_));
+            ASSERT_TRUE(spool.append(line(5)));  // goes on behind it
+        }
+        Spool spool = opened(dir_);
+        const auto lines = read_all(spool);
+        ASSERT_EQ(lines.size(), in_front ? 4u : 3u);
+        EXPECT_EQ(seen(lines[lines.size() - 3]), (Seen{"a", 3, 3, false}));
+        EXPECT_EQ(seen(lines.back()), (Seen{"a", 5, 5, false}));
+    }
+}
+
 TEST_F(SpoolTest, GrowsWhileItIsRead) {
     Spool spool = opened(dir_);
     uint64_t appended = 0;

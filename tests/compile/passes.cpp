@@ -648,6 +648,11 @@ const Case cases[] = {
      X "%a = Pad %x {pads=[0,0,1,1,0,0,1,1]} : f32[1,4,10,10]\n%y = MaxPool %a "
        "{kernel_shape=[3,3]} : f32[1,4,8,8]\noutput %y",
      ""},
+    // The absolute value of the least one is itself.
+    {"LeavesMaxPoolOfWholeNumbersAlone", fuse_pad,
+     "input %x : i8[1,4,8,8]\n%r = Abs %x : i8[1,4,8,8]\n%a = Pad %r {pads=[0,0,1,1,0,0,1,1]} : "
+     "i8[1,4,10,10]\n%y = MaxPool %a {kernel_shape=[3,3]} : i8[1,4,8,8]\noutput %y",
+     ""},
     {"LeavesWindowsThatWouldHaveNoElementAlone", fuse_pad,
      X "%r = Relu %x : f32[1,4,8,8]\n%a = Pad %r {pads=[0,0,1,1,0,0,1,1]} : f32[1,4,10,10]\n%y = "
        "MaxPool %a {kernel_shape=[2,2], pads=[0,1,0,0]} : f32[1,4,9,10]\noutput %y",

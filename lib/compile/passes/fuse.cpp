@@ -217,7 +217,10 @@ bool fuse_pad_at(Rewriter& rewriter, size_t index) {
         if (node.outputs.size() > 1 && node.outputs[1] != none) return false;
         // Padding of a MaxPool never wins: the same as zeros where nothing is below them.
         const bool minus_infinity = pads_space_with(*pad, -INFINITY);
-        const bool zeros = pads_space_with(*pad, 0) && never_negative(rewriter, pad->inputs[0]);
+        // The least whole number is its own absolute value.
+        const bool zeros = pads_space_with(*pad, 0) &&
+                           graph::is_float(rewriter.value(pad->inputs[0]).type.data_type) &&
+                           never_negative(rewriter, pad->inputs[0]);
         if ((!minus_infinity && !zeros) || node.get("ceil_mode", int64_t{0})) return false;
         // An end so wide that a window lies wholly in it, with the padding that the pool has
         // itself, would have no element at all; taps with gaps may miss a small picture.

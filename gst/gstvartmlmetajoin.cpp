@@ -125,11 +125,17 @@ void Properties::written(GObject* object) {
 
 // ---- latency -------------------------------------------------------------------------------
 
-// Of both branches: the larger, and our time on top where it is live.
+// Of both branches: the larger, and our time on top where it is live; of pictures that do not wait
+// their own.
 bool query_latency(State& state, bool& live, GstClockTime& min, GstClockTime& max) {
     live = false, min = 0, max = GST_CLOCK_TIME_NONE;
-    bool any = false;
+    bool any = false, waits = true;
+    {
+        const std::lock_guard lock(state.joint.mutex);
+        waits = state.joint.settings.sync;
+    }
     for (GstPad* pad : {state.main_pad, state.meta_pad}) {
+        if (pad == state.meta_pad && !waits) continue;  // no picture waits for it
         GstQuery* query = gst_query_new_latency();
         if (gst_pad_peer_query(pad, query)) {
             gboolean is_live;
@@ -145,8 +151,8 @@ bool query_latency(State& state, bool& live, GstClockTime& min, GstClockTime& ma
         gst_query_unref(query);
     }
     const std::lock_guard lock(state.joint.mutex);
-    if (live) min += state.joint.settings.timeout;
-    if (GST_CLOCK_TIME_IS_VALID(max)) max += state.joint.settings.timeout;
+    if (live && waits) min += state.joint.settings.timeout;
+    if (GST_CLOCK_TIME_IS_VALID(max) && waits) max += state.joint.settings.timeout;
     state.joint.live = live;
     state.joint.latency = min;
     state.joint.latency_known = any;

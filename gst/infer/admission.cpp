@@ -126,7 +126,9 @@ bool InferenceTime::within(uint64_t most_us) {
 // ---- of an element ----
 
 unsigned Admission::interval() const {
-    return std::max<unsigned>(context_.settings.interval(), adapted_);
+    // What was adapted to a target says nothing once there is none.
+    const bool adapts = context_.settings.latency_target_ms() != 0;
+    return std::max<unsigned>(context_.settings.interval(), adapts ? adapted_.load() : 1);
 }
 
 void Admission::ask_liveness() {
@@ -156,8 +158,7 @@ void Admission::ask_liveness() {
 }
 
 InferenceStatus Admission::decide(GstBuffer* buffer, const GstSegment& segment) {
-    const unsigned wanted = context_.settings.interval();
-    return gates_.decide(buffer, segment, wanted, std::max<unsigned>(wanted, adapted_),
+    return gates_.decide(buffer, segment, context_.settings.interval(), interval(),
                          context_.settings.skips(live_));
 }
 

@@ -153,10 +153,15 @@ void Lane::release(Request* request) {
     bool running;
     {
         const std::lock_guard lock(signal_->mutex);
-        request->given_up = running = request->running;
+        running = request->running;
     }
-    // On the device: finished() puts it back.
-    if (running && !instance_->scheduler->withdraw(place_, request)) return;
+    if (running && !instance_->scheduler->withdraw(place_, request)) {
+        // On the device: finished() puts it back. It is given up no sooner, for from then on it may
+        // be another frame's.
+        const std::lock_guard lock(signal_->mutex);
+        request->given_up = request->running;
+        if (request->given_up) return;
+    }
     request->running = false;
     put_back(request);
 }

@@ -435,7 +435,7 @@ GstFlowReturn OutQueue::collect(Entry& entry) {
         trace_wait(*r);
     }
     for (const Request* r = entry.requests; r; r = r->next)
-        context_.copies.count_views(entry.plan->lane->instance());
+        if (context_.copies.count_views(entry.plan->lane->instance())) return GST_FLOW_ERROR;
     if (!entry.requests) return GST_FLOW_OK;
     context_.stats.waited(us_between(entry.entered, entry.finished()));
     const std::lock_guard lock(context_.signal->mutex);

@@ -199,11 +199,11 @@ bool Copies::count(CopyReason reason, uint64_t bytes) {
     return false;
 }
 
-void Copies::count_views(const Instance& instance) {
-    (void)count(CopyReason::input_cpu_view,
-                cpu_view_bytes(instance.description.inputs, instance.inputs));
-    (void)count(CopyReason::output_cpu_view,
-                cpu_view_bytes(instance.description.outputs, instance.outputs));
+bool Copies::count_views(const Instance& instance) {
+    return count(CopyReason::input_cpu_view,
+                 cpu_view_bytes(instance.description.inputs, instance.inputs)) ||
+           count(CopyReason::output_cpu_view,
+                 cpu_view_bytes(instance.description.outputs, instance.outputs));
 }
 
 }  // namespace vartml::gst::infer

@@ -38,8 +38,8 @@ public:
     void start();
     // True: it is forbidden, and the ERROR is posted.
     bool count(CopyReason reason, uint64_t bytes);
-    // Those of a request that the runner makes.
-    void count_views(const Instance& instance);
+    // Those of a request that the runner makes. True as above.
+    bool count_views(const Instance& instance);
 
     std::atomic<bool> import_refused{false};  // by the device, since start()
 

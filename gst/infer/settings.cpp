@@ -70,10 +70,13 @@ void LiveSettings::configure() {
     copy_policy_ = settings_.copy_policy;
     batch_timeout_ms_ = settings_.batch_timeout_ms;
     latency_target_ms_ = settings_.latency_target_ms;
-    reinfers_ = settings_.region == InferenceRegion::roi && settings_.roi_reinfer_interval != 1;
-    if (settings_.region != InferenceRegion::roi) return;
+    // While it runs, what is taken over in READY alone is as it was then.
+    const Settings& fixed = settings_.running ? started_ : settings_;
+    reinfers_ = fixed.region == InferenceRegion::roi && settings_.roi_reinfer_interval != 1;
+    if (fixed.region != InferenceRegion::roi) return;
     RegionRules rules = region_rules(settings_);
-    if (settings_.running) rules.most = started_.roi_max;  // requests are made for so many
+    rules.most = fixed.roi_max;  // requests are made for so many
+    rules.source = fixed.roi_source;
     if (!rules_ || !(rules == *rules_))
         rules_ = std::make_shared<const RegionRules>(std::move(rules));
 }

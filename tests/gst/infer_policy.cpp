@@ -38,6 +38,19 @@ TEST_F(InferPolicy, IntervalInfersOneFrameInN) {
     EXPECT_EQ(t.stat("skipped-interval"), 6u);
 }
 
+TEST_F(InferPolicy, AnIntervalThatIsLoweredHoldsForTheNextFrame) {
+    GstElement* element = make_infer();
+    g_object_set(element, "inference-interval", 10, nullptr);
+    InferHarness t(element);
+    for (guint64 n = 0; n < 8; ++n) {
+        if (n == 5) g_object_set(t.element, "inference-interval", 1, nullptr);
+        ASSERT_EQ(t.push(n), GST_FLOW_OK);
+        EXPECT_EQ(t.pull_out().status,
+                  n == 0 || n >= 5 ? InferenceStatus::inferred : InferenceStatus::skipped_interval)
+            << n;
+    }
+}
+
 TEST_F(InferPolicy, PropertiesThatAreWrittenTooLateAreNamed) {
     GstElement* element = make_infer();
     g_object_set(element, "async-depth", 4, nullptr);
@@ -479,6 +492,18 @@ TEST_F(InferPolicy, ACopyOfEveryFrameIsOneWarningAndCounted) {
     EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 1u);
     EXPECT_EQ(t.stat("copy-output-cpu-view-count"), 3u);
     EXPECT_EQ(t.stat("copies"), 3u);
+}
+
+TEST_F(InferPolicy, ACopyThatIsForbiddenWhilePlayingEndsTheStream) {
+    fake_model().output_hw_view = false;
+    InferHarness t;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    gst_util_set_object_arg(G_OBJECT(t.element), "copy-policy", "forbid");
+    GstFlowReturn flow = GST_FLOW_OK;
+    for (guint64 n = 1; n < 100 && flow == GST_FLOW_OK; ++n) flow = t.push(n);
+    EXPECT_EQ(flow, GST_FLOW_ERROR);
+    EXPECT_EQ(t.messages(GST_MESSAGE_ERROR), 1u);
 }
 
 TEST_F(InferPolicy, PropertiesHaveTextAndSurviveARoundTrip) {

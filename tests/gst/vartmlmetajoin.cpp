@@ -339,6 +339,17 @@ TEST_F(MetaJoin, WithoutSyncTakesWhatIsThereAndDropsWhatIsLate) {
     EXPECT_EQ(stat("late"), 1u);
 }
 
+TEST_F(MetaJoin, LivePicturesThatDoNotWaitAreNotLate) {
+    set("timeout", "5000000");
+    set("sync", "false");
+    open();
+    gst_harness_set_live(main_, TRUE);
+    gst_harness_set_live(meta_, TRUE);
+    gst_harness_set_upstream_latency(main_, 10 * GST_MSECOND);
+    gst_harness_set_upstream_latency(meta_, 300 * GST_MSECOND);
+    EXPECT_EQ(gst_harness_query_latency(main_), 10 * GST_MSECOND);
+}
+
 TEST_F(MetaJoin, LivePicturesWaitUntilTheirDeadline) {
     set("timeout", "5000000");
     open();

@@ -10,6 +10,7 @@ export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on stand
 [ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2 draw="vartmloverlay draw=regions !"
+[ -z "${ENCODER:-}" ] || [ $# -gt 2 ] || { echo "$0: ENCODER needs OUT.mp4, which it writes" >&2; exit 2; }
 [ -z "${ENCODER:-}" ] || draw=
 if [ $# -gt 2 ]; then
     [ ! "$3" -ef "$video" ] || { echo "$0: $3 is the video itself, which would be lost" >&2; exit 2; }

@@ -17,5 +17,5 @@ else
     set -- autovideosink
 fi
 gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! \
-    vartmldecode ! vartmltrack ! vartmlzones "zones=$zones" "lines=$lines" ! vartmlpublish add-empty=true queue-size=65536 \
+    vartmldecode ! vartmltrack ! vartmlzones ${zones:+"zones=$zones"} ${lines:+"lines=$lines"} ! vartmlpublish add-empty=true queue-size=65536 \
     drain-timeout=10000 ! queue ! vartmloverlay ! videoconvert ! "$@"

@@ -276,7 +276,10 @@ Result<void> detect(const Request& request) {
     // Not before: a pipe that is opened waits for its reader.
     for (const int signal : {SIGINT, SIGTERM})
         std::signal(signal, [](int) { interrupts = interrupts + 1; });
-    if (auto staged = stage_output(request, *pipeline); !staged) return staged;
+    if (auto staged = stage_output(request, *pipeline); !staged) {
+        [[maybe_unused]] const auto closed = reporter.close();  // what it made goes again
+        return staged;
+    }
     {
         const ElementPtr decode = part_of(*pipeline, "decode");
         GstPad* pad = gst_element_get_static_pad(decode.get(), "src");

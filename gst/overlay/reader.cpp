@@ -529,8 +529,8 @@ void Reader::add_classes(const GstAnalyticsClsMtd& classes) {
     const gsize n = std::min(gst_analytics_cls_mtd_get_length(&classes), most);
     for (gsize i = 0; i < n; ++i) {
         const GQuark label = gst_analytics_cls_mtd_get_quark(&classes, i);
-        if (!label || !wanted(label)) continue;
-        const char* const name = g_quark_to_string(label);
+        const char* const name = label ? g_quark_to_string(label) : "";
+        if (!*name || !wanted(label)) continue;
         const size_t first = scene_->chars.size();
         scene_->chars += name;
         if (look_->show_score) {

@@ -84,8 +84,28 @@ Result<Source> camera_source(const std::string& device) {
     return Source{"camera", device};
 }
 
+// The path of a URI `file:///a%20b` or `file://localhost/a`; other text as it is.
+std::string path_of(const std::string& source) {
+    constexpr std::string_view local = "file://";
+    if (!source.starts_with(local)) return source;
+    const size_t root = source.find('/', local.size());
+    if (root == source.npos) return source.substr(local.size());
+    std::string path;
+    for (size_t i = root; i < source.size(); ++i) {
+        unsigned byte = 0;
+        const char* const digits = source.data() + i + 1;
+        const bool is_code = source[i] == '%' && i + 2 < source.size() &&
+                             std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+        path += is_code ? static_cast<char>(byte) : source[i];
+        if (is_code) i += 2;
+    }
+    return path;
+}
+
 // A file, a device or the number of one, or an address.
 Result<Source> find_source(const std::string& text) {
+    if (const std::string path = path_of(text); path != text && fs::is_regular_file(path))
+        return Source{"file", path};
     struct stat status{};
     if (::stat(text.c_str(), &status) == 0) {
         if (S_ISREG(status.st_mode)) return Source{"file", text};
@@ -122,24 +142,6 @@ Result<std::string> find_format(const Request& r) {
         return Error{ErrorCode::not_found,
                      "-o: folder " + folder.string() + " does not exist; make it first"};
     return std::string(format->name);
-}
-
-// The path of a URI `file:///a%20b` or `file://localhost/a`; other text as it is.
-std::string path_of(const std::string& source) {
-    constexpr std::string_view local = "file://";
-    if (!source.starts_with(local)) return source;
-    const size_t root = source.find('/', local.size());
-    if (root == source.npos) return source.substr(local.size());
-    std::string path;
-    for (size_t i = root; i < source.size(); ++i) {
-        unsigned byte = 0;
-        const char* const digits = source.data() + i + 1;
-        const bool is_code = source[i] == '%' && i + 2 < source.size() &&
-                             std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
-        path += is_code ? static_cast<char>(byte) : source[i];
-        if (is_code) i += 2;
-    }
-    return path;
 }
 
 // That nothing is written over what is read, or over each other.

@@ -142,6 +142,18 @@ TEST_F(Overlay, AttributesLengthenTheLabel) {
     EXPECT_GT(draw(in).ink(), plain * 3 / 2);
 }
 
+// As another element may name it; nothing else is on the frame.
+TEST_F(Overlay, AClassWithoutANameHasNoLabel) {
+    set("show-score", "false");
+    open();
+    GstBuffer* in = frame();
+    add_class(in, {"", "cat"}, {0.75f, 0.25f});
+    GstBuffer* alone = frame();
+    add_class(alone, {""}, {0.75f});
+    EXPECT_EQ(draw(alone).ink(), 0);
+    EXPECT_GT(draw(in).ink(), 0);
+}
+
 TEST_F(Overlay, ClassesOfTheWholeFrameStandAtTheTopLeft) {
     open();
     GstBuffer* in = frame();

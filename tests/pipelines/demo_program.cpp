@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tests/support/temp_dir.h"
@@ -66,6 +67,22 @@ TEST(DemoProgram, SaysInOneSentenceWhatIsMissing) {
         EXPECT_EQ(outcome.status, c.status) << c.arguments;
         EXPECT_NE(outcome.text.find(c.words), std::string::npos) << outcome.text;
         EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+    }
+}
+
+TEST(DemoProgram, WritesOverNothingThatItReads) {
+    const fs::path out = fresh_folder("own");
+    fs::create_directories(out);
+    for (const char* name : {"demo.mp4", "demo.png", "scene.mp4"})
+        std::ofstream(out / name) << "as it was";
+    for (const std::string arguments :
+         {"--video " + (out / "demo.mp4").string(), "--background " + (out / "scene.mp4").string(),
+          "--background " + (out / "demo.png").string()}) {
+        const Outcome outcome = run_demo(arguments + " --out " + out.string());
+        EXPECT_EQ(outcome.status, 1) << arguments;
+        EXPECT_NE(outcome.text.find("would be lost"), std::string::npos) << outcome.text;
+        for (const char* name : {"demo.mp4", "demo.png", "scene.mp4"})
+            EXPECT_EQ(fs::file_size(out / name), 9u) << name;
     }
 }
 

@@ -101,6 +101,12 @@ TEST_F(Detect, PrintsALinePerObjectOfAPicture) {
     EXPECT_NE(f.err.find("1 object: box 1\n"), std::string::npos) << f.err;
 }
 
+TEST_F(Detect, TakesAPictureByItsUri) {
+    const Finished f = detect(std::string(boxes) + "file://" + kitchen().path() + "/white.png");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_EQ(f.out, "box               0.90  at 16,16  size 32x16\n");
+}
+
 TEST_F(Detect, SaysWhoseNamesClassesGet) {
     const Finished f = detect("thousand.onnx --decoder classify white.png");
     EXPECT_EQ(f.status, 0) << f.err;

@@ -89,6 +89,12 @@ def changed(before, after, box, height=480, width=640):
 
 
 class Refusals(unittest.TestCase):
+    def test_an_encoder_needs_a_file(self):
+        done = subprocess.run(['sh', SCRIPTS / 'roi.sh', 'M', 'V'], env=os.environ | {'ENCODER': 'x264enc'}, capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual((done.returncode, done.stderr.count('\n')), (2, 1))
+        self.assertIn('ENCODER needs OUT.mp4', done.stderr)
+
     def test_a_file_that_is_read_is_not_written(self):
         for script, *words in [('detect.sh', 'M', 'V', 'V'), ('faces.sh', 'M', 'V', 'V'), ('segment.sh', 'M', 'V', 'V'),
                                ('pose.sh', 'M', 'V', 'V'), ('picture.sh', 'M', 'V', 'V'), ('join.sh', 'M', 'V', 'V'),
@@ -193,6 +199,8 @@ class Scripts(unittest.TestCase):
         self.assertEqual({zone['zone']: zone['in'] for zone in records[-1]['zones']}['gate'], 0)
         before, after = frames(clip('dog')), frames(out)
         self.assertGreater(changed(before, after, (352, 380, 354, 440)), 0.5)  # the line
+        records = self.records(self.script('zones.sh', model('yolox'), clip('dog'), '', 'gate=0.55,1 0.55,0', out))
+        self.assertEqual([zone['zone'] for zone in records[-1]['zones']], ['gate'])
 
     def test_two_stage_gives_every_box_an_attribute(self):
         records = self.records(self.script('two-stage.sh', model('yolox'), model('goldfish'), clip('dog')))

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "pipelines/apps/demo/finder.h"
@@ -39,7 +40,20 @@ Result<void> check_inputs(const Options& options) {
         if (row.file.empty()) continue;
         if (auto ok = check_readable(row.file, row.option); !ok) return ok;
     }
-    if (options.input == Input::video) return check_readable(options.source, "--video");
+    if (options.input == Input::video)
+        if (auto ok = check_readable(options.source, "--video"); !ok) return ok;
+    const bool scene = options.input == Input::scene;
+    for (const char* made : {"scene.mp4", "demo.mp4", "demo.png"}) {
+        const std::string file = options.out + '/' + made;
+        for (const std::string& read : {options.source, options.backdrop}) {
+            std::error_code none;
+            if ((scene || file != options.out + "/scene.mp4") && !read.empty() &&
+                std::filesystem::equivalent(file, read, none))
+                return Error{ErrorCode::invalid_argument,
+                             read + " would be lost: the demo writes " + file +
+                                 "; give another folder with --out"};
+        }
+    }
     if (options.input == Input::camera) return check_camera(options.source);
     return {};
 }

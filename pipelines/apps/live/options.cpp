@@ -36,6 +36,7 @@ int parse_options(int argc, char** argv, Options& options) {
         ->check(CLI::ExistingFile);
     app.add_option("--out", options.out, "folder for the scene that is played without an input")
         ->type_name("DIR")
+        ->take_last()
         ->capture_default_str();
     app.add_option("--bind", options.bind,
                    "address to listen on; others than loopback ask for a token")

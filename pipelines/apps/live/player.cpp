@@ -20,7 +20,8 @@ using vartml::Result;
 std::string pipeline_text(Input input) {
     const std::string source = input == Input::camera
                                    ? "v4l2src name=source ! decodebin"
-                                   : "filesrc name=source ! decodebin ! queue ! clocksync";
+                                   : "filesrc name=source ! decodebin ! queue ! clocksync ! "
+                                     "videoconvert ! videoflip video-direction=auto";
     return source +
            " ! videoconvert ! queue max-size-buffers=3 max-size-bytes=0 max-size-time=0 ! "
            "vartmlinfer name=infer on-late=skip ! vartmldecode name=decode ! vartmltrack ! "
@@ -326,7 +327,9 @@ std::string Player::launch_line() const {
     const std::string labels = labels_of(options_, model_);
     std::string line = camera ? "gst-launch-1.0 v4l2src device=" + quoted(options_.source)
                               : "gst-launch-1.0 filesrc location=" + quoted(options_.source);
-    line += " ! decodebin ! videoconvert ! vartmlinfer model=" + quoted(models_[model_]);
+    line += " ! decodebin ! videoconvert";
+    if (!camera) line += " ! videoflip video-direction=auto ! videoconvert";
+    line += " ! vartmlinfer model=" + quoted(models_[model_]);
     if (camera) line += " on-late=skip";
     line += " ! vartmldecode";
     if (!options_.decoder.empty()) line += " decoder=" + quoted(options_.decoder);

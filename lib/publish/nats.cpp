@@ -12,6 +12,8 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -143,13 +145,64 @@ std::string id_of(const PublishLine& line) {
     return id;
 }
 
+// Threads that nobody waits for but the end of the process: it would take from them the library
+// that they are in.
+class Strays {
+public:
+    // `secure`: it may use TLS, which is in use before this call. Whose end comes later.
+    template <typename Work>
+    static void run(const char* name, bool secure, Work work) {
+        static std::once_flag plain_end, secure_end;
+        std::call_once(secure ? secure_end : plain_end, [] { std::atexit(wait); });
+        add(1);
+        try {
+            std::thread([name, work = std::move(work)]() mutable {
+                pthread_setname_np(pthread_self(), name);
+                {
+                    Work mine = std::move(work);
+                    mine();
+                }
+                add(-1);
+            }).detach();
+        } catch (...) {
+            add(-1);
+            throw;
+        }
+    }
+
+private:
+    struct State {
+        std::mutex mutex;
+        std::condition_variable changed;
+        int running = 0;
+    };
+    static State& state() {  // never destroyed
+        static State* const one = new State;
+        return *one;
+    }
+    static void add(int count) {
+        State& s = state();
+        const std::lock_guard lock(s.mutex);
+        s.running += count;
+        s.changed.notify_all();
+    }
+    static void wait() {
+        constexpr std::chrono::seconds longest(10);  // ours: five servers that do not answer
+        State& s = state();
+        std::unique_lock lock(s.mutex);
+        s.changed.wait_for(lock, longest, [&] { return s.running == 0; });
+    }
+};
+
 // The server, for the publisher's thread and for the one that connects.
 class Server {
 public:
     explicit Server(const BrokerOptions& options) : options_(options) {}
 
     // Errors: those of broker_error().
-    Result<ConnectionPtr> open(bool stream_is_known) const;
+    Result<OptionsPtr> make_options() const;
+    Result<ConnectionPtr> open(natsOptions* made, bool stream_is_known) const;
+    bool is_secure() const { return !options_.tls_ca_file.empty(); }
     Error failure(natsStatus status) const;
     const BrokerOptions& options() const { return options_; }
     const std::string& stream() const { return stream_; }
@@ -254,13 +307,18 @@ natsStatus Server::set_up(natsOptions* options) const {
     return status;
 }
 
-Result<ConnectionPtr> Server::open(bool stream_is_known) const {
+Result<OptionsPtr> Server::make_options() const {
     natsOptions* made = nullptr;
     natsStatus status = natsOptions_Create(&made);
-    const OptionsPtr options(made);
+    OptionsPtr options(made);
     if (status == NATS_OK) status = set_up(made);
+    if (status != NATS_OK) return failure(status);
+    return options;
+}
+
+Result<ConnectionPtr> Server::open(natsOptions* made, bool stream_is_known) const {
     natsConnection* connection = nullptr;
-    if (status == NATS_OK) status = natsConnection_Connect(&connection, made);
+    const natsStatus status = natsConnection_Connect(&connection, made);
     if (status != NATS_OK) return failure(status);
     ConnectionPtr owned(connection);
     if (!stream_is_known)
@@ -300,13 +358,16 @@ Result<void> NatsSink::connect() {
     disconnect();
     inbox_ = std::make_shared<Inbox>();
     if (!inbox_->wake) return broker_error(options_, "no descriptor is left for its answers");
+    auto options = server_->make_options();
+    if (!options) return options.error();
     opening_ = std::make_shared<Opening>();
-    std::thread([server = server_, opening = opening_, inbox = inbox_, known = stream_is_known_] {
-        pthread_setname_np(pthread_self(), "vartml-nats");
-        opening->result = server->open(known);
-        opening->done = true;
-        inbox->notify();
-    }).detach();
+    Strays::run("vartml-nats", server_->is_secure(),
+                [server = server_, opening = opening_, inbox = inbox_, known = stream_is_known_,
+                 made = std::move(*options)] {
+                    opening->result = server->open(made.get(), known);
+                    opening->done = true;
+                    inbox->notify();
+                });
     return {};
 }
 
@@ -468,10 +529,8 @@ void NatsSink::disconnect() {
     // The library waits half a second for a server that does not answer. Nothing of ours depends on
     // when that is over: the thread owns the connection, and is left to itself.
     if (!on_their_way_.empty() && !natsConnection_IsClosed(connection_.get()))
-        std::thread([ended = std::move(connection_)]() mutable {
-            pthread_setname_np(pthread_self(), "vartml-nats-end");
-            ended.reset();
-        }).detach();
+        Strays::run("vartml-nats-end", server_->is_secure(),
+                    [ended = std::move(connection_)]() mutable { ended.reset(); });
     connection_.reset();
     first_number_ += on_their_way_.size();
     on_their_way_.clear();

@@ -307,8 +307,15 @@ void Spool::trim() {
         if (loaded.done == 0) continue;
         const std::vector<std::string> rest(
             loaded.lines.begin() + static_cast<ptrdiff_t>(loaded.done), loaded.lines.end());
+        const std::string path = segment_path(dir_, segments_[i].number);
+        struct stat before{};
+        ::stat(path.c_str(), &before);
         auto written = write_segment(dir_, segments_[i].number, rest);
-        if (!written) continue;                          // then they come again
+        if (!written) continue;  // then they come again
+        // They are as old as they were, for the next process, too.
+        const timespec times[2] = {before.st_atim, before.st_mtim};
+        ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+        written->newest = segments_[i].newest;
         if (i + 1 == segments_.size()) active_.reset();  // of a file that is no more
         written->oldest = segments_[i].oldest;
         bytes_ += written->bytes;

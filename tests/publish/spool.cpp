@@ -139,7 +139,13 @@ TEST_F(SpoolTest, KeepsNoLineThatWasAcknowledgedForTheNextProcess) {
             for (int i = 0; i < 3; ++i) spool.acknowledge();
             spool.rewind();
             if (in_front) ASSERT_TRUE(spool.prepend({line(9)}));
+            const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+            const std::string trimmed = files_in(dir_).back();
+            ASSERT_EQ(utimensat(AT_FDCWD, trimmed.c_str(), long_ago, 0), 0);
             spool.trim();
+            struct stat status{};
+            ASSERT_EQ(stat(trimmed.c_str(), &status), 0);
+            EXPECT_EQ(status.st_mtim.tv_sec, 1000);  // no younger for that
             EXPECT_EQ(spool.records(), in_front ? 3u : 2u);
             EXPECT_EQ(spool.bytes(), bytes_in(dir_));
             ASSERT_TRUE(spool.append(line(5)));  // goes on behind it

@@ -32,7 +32,14 @@ std::variant<CachedDecoder*, Failure> DecoderCache::make(TensorSource source,
     vartml::DecodeFault fault;
     const vartml::ModelInfo info = model_info_of(source, settings);
     const auto& outputs = record ? record->outputs : source.outputs;
-    if (auto fits = vartml::check_modelinfo(settings.model_info, {}, outputs); !fits)
+    // vartmlinfer has checked the sidecar of its model. Of a file for others' tensors none may be
+    // meant where no section names any.
+    const auto& said = settings.model_info.outputs;
+    const bool names_any = std::ranges::any_of(said, [&](const vartml::ModelInfo::Output& section) {
+        return std::ranges::find(outputs, section.name, &vartml::TensorInfo::name) != outputs.end();
+    });
+    if (auto fits = vartml::check_modelinfo(settings.model_info, {}, outputs);
+        !record && !names_any && !fits)
         return Failure{.error = fits.error(),
                        .id = "dec-sidecar",
                        .property = "modelinfo-file",

@@ -351,7 +351,8 @@ Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindFo
     const std::vector<std::string>& labels = request.info.labels;
     const bool is_labelled =
         offset == 0 && labels.size() == form->classes + 1 && names_background(labels[0]);
-    if (form->first_class && (offset == -1 || is_labelled)) form->first_class_id = 1;
+    const bool has_background = form->first_class > form->first_score;
+    if (has_background && (offset == -1 || is_labelled)) form->first_class_id = 1;
     // Where the sidecar counts the background as a class, so does the check.
     const unsigned background =
         form->first_class_id > 0 || (form->background_last && request.info.class_offset == 0 &&

@@ -342,8 +342,9 @@ Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
         return numbers ? Segment::Kind::labels : Segment::Kind::threshold;
     }
     // Scores of each class by itself: a pixel may be of several, and of none.
+    const std::string_view said = request.info.activation;
     const bool each =
-        request.info.activation == "sigmoid" || ends_in(request, *chosen.output) == "sigmoid";
+        said == "sigmoid" || (said.empty() && ends_in(request, *chosen.output) == "sigmoid");
     return each ? Segment::Kind::threshold : Segment::Kind::greatest;
 }
 

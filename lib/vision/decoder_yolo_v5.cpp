@@ -311,9 +311,10 @@ Result<std::unique_ptr<Head>> create_yolo_v5_raw(const HeadRequest& request) {
         }
     }
     const TensorInfo& first = request.outputs[maps.front().output];
+    // Places have their sigmoid whatever makes scores of the classes.
+    const std::string_view end = activation_for(request, first, "sigmoid", "sigmoid");
     return std::unique_ptr<Head>(std::make_unique<YoloV5Raw>(
-        std::move(maps), activation_for(request, first, "sigmoid", "sigmoid"),
-        request.info.box_form == "v3"));
+        std::move(maps), end == "none" ? end : "sigmoid", request.info.box_form == "v3"));
 }
 
 }  // namespace vartml::vision

@@ -520,7 +520,9 @@ Result<std::unique_ptr<Head>> create_yolo_v8_seg(const HeadRequest& request) {
     if (!prototypes) return role_error(request, "prototypes", "[1,M,h,w]");
     if (auto error = selected_error(request, prototypes->channels, "masks"))
         return *std::move(error);
-    if (const TensorInfo* alone = output_with_role(request, "coefficients")) {
+    const TensorInfo* const alone = output_with_role(request, "coefficients");
+    const auto is_number = [&](uint32_t size) { return size == prototypes->channels; };
+    if (alone && std::ranges::any_of(alone->cpu.shape, is_number)) {
         const std::string found = shape_text(alone->cpu.shape),
                           expected = "[1,4+C+" + std::to_string(prototypes->channels) + ",N]";
         return head_error(request, "dec-role",

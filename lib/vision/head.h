@@ -166,9 +166,9 @@ private:
 std::string_view ends_in(const HeadRequest& request, const TensorInfo& output);
 // Whether that is sums of products, with or without more behind the last one.
 bool is_linear(std::string_view end);
-// The activation that a decoder has to put behind the scores of an output: the sidecar's; else
-// `logits` where the graph ends in sums of products, none where it has an activation of its own;
-// `unknown` where nobody says.
+// The activation that a decoder has to put behind the scores of an output: the sidecar's, unless
+// the graph ends in it; else `logits` where the graph ends in sums of products, none where it has
+// an activation of its own; `unknown` where nobody says.
 std::string_view activation_for(const HeadRequest& request, const TensorInfo& output,
                                 std::string_view logits, std::string_view unknown);
 

@@ -90,7 +90,6 @@ Loader::State Loader::wake() {
     if (state_ == State::asleep && !interrupted_) {
         state_ = State::loading;
         load_wanted_ = true;
-        cancel_ = true;  // a swap, which goes on behind it: no frame waits for another model
         wake_worker();
     }
     changed_.wait(lock, [this] { return interrupted_ || state_ != State::loading; });

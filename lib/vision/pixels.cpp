@@ -75,7 +75,8 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
     const ModelInfo::Input* const said = found == info.inputs.end() ? nullptr : &*found;
     const bool has_mean = said && !said->mean.empty(), has_scale = said && !said->scale.empty();
     if (vision::has_one_channel(input)) choice.options.channels = ChannelOrder::gray;
-    if (is_picture_of_bytes(said, input)) {
+    const bool is_of_bytes = is_picture_of_bytes(said, input);
+    if (is_of_bytes) {
         const std::string& order = input.picture.empty() ? said->picture : input.picture;
         choice.options.channels = order.starts_with("bgr") ? ChannelOrder::bgr
                                   : order == "gray"        ? ChannelOrder::gray
@@ -95,8 +96,8 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
     } else if (family && vision::has_one_channel(input)) {
         keep_one_channel(choice.options, said);
     }
-    choice.said_in_part = has_mean != has_scale;
-    if (choice.said_in_part && !choice.source.empty()) choice.source = "the sidecar";
+    // Of what it says in part the rest is as without it.
+    if (!is_of_bytes && (has_mean || has_scale)) choice.source = "the sidecar";
     return choice;
 }
 
@@ -113,10 +114,7 @@ std::string PixelChoice::sentence() const {
     if (!source.empty()) return fed + "as " + source + " says";
     const std::string common =
         family ? ", it is what most models of decoder " + std::string(family->nick) + " take" : "";
-    return fed +
-           (said_in_part ? "one of mean and scale is said, and the other by nobody"
-                         : "neither model nor sidecar says so") +
-           common +
+    return fed + "neither model nor sidecar says so" + common +
            ": results of a model that was trained otherwise, or for something else, are wrong";
 }
 

@@ -135,7 +135,6 @@ struct PixelChoice {
     const DecoderFamily* family = nullptr;  ///< what Decoder::create would choose; nullptr: nothing
     std::string source;  ///< "the sidecar", "decoder yolox", "the input's type uint8"; "" = nobody:
                          ///< `options` are then those of most such models, or none at all
-    bool said_in_part = false;  ///< the sidecar has one of mean and scale
 
     /// "rgb, letterbox, mean 0, scale 0.003921569".
     std::string words() const;

@@ -434,7 +434,9 @@ TEST(UltraFaceOfFinalBoxes, HaveLabelsWithTheirBackgroundOrWithout) {
         Decoded decoded;
         ASSERT_TRUE(decoder->decode(outputs, {}, 320, 240, decoded));
         ASSERT_EQ(decoded.detections.size(), 1u) << row.offset;
-        if (*row.label) EXPECT_EQ(decoder->label(decoded.detections[0].class_id), row.label);
+        if (*row.label) {
+            EXPECT_EQ(decoder->label(decoded.detections[0].class_id), row.label);
+        }
     }
 }
 

@@ -70,9 +70,11 @@ def names_of_emulated(folder, parts):
 
 def build(folder, options, extra, suites, all_of_it=True):
     env = dict(os.environ, **extra)
+    werror = ['-Dwerror=true'] if os.environ.get('CI') else []
     if not os.path.exists(os.path.join(folder, 'build.ninja')):
-        werror = ['--werror'] if os.environ.get('CI') else []
         subprocess.run(['meson', 'setup', folder, '.', *werror, *options], check=True, env=env)
+    elif werror:  # a folder that was made without
+        subprocess.run(['meson', 'configure', folder, *werror], check=True, env=env)
     if not all_of_it:
         return
     # Of chosen suites meson builds what their tests need, but not what they are run with (tests/meson.build).

@@ -75,7 +75,7 @@ TEST(DemoProgram, WritesOverNothingThatItReads) {
     fs::create_directories(out);
     for (const char* name : {"demo.mp4", "demo.png", "scene.mp4"})
         std::ofstream(out / name) << "as it was";
-    for (const std::string arguments :
+    for (const std::string& arguments :
          {"--video " + (out / "demo.mp4").string(), "--background " + (out / "scene.mp4").string(),
           "--background " + (out / "demo.png").string()}) {
         const Outcome outcome = run_demo(arguments + " --out " + out.string());

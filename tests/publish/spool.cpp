@@ -2,12 +2,17 @@
 #include "lib/publish/spool.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/publish/lines.h"
@@ -57,6 +62,28 @@ std::vector<std::string> files_in(const std::string& dir) {
         if (entry.path().extension() == ".spool") names.push_back(entry.path());
     std::ranges::sort(names);
     return names;
+}
+
+// Puts a disk of so many KiB in a folder, for this process alone. False where that is not allowed.
+bool mount_small_disk(const std::string& dir, unsigned kib) {
+    if (::unshare(CLONE_NEWNS) != 0) {
+        const std::string user = "0 " + std::to_string(::getuid()) + " 1";
+        if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+        std::ofstream("/proc/self/uid_map") << user;
+    }
+    const std::string size = "size=" + std::to_string(kib) + "k";
+    return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           ::mount("none", dir.c_str(), "tmpfs", 0, size.c_str()) == 0;
+}
+
+// Writes a file until nothing has room any more.
+void fill_disk(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+    const std::string block(4096, 'x');
+    while (::write(fd, block.data(), block.size()) > 0) {
+    }
+    EXPECT_EQ(errno, ENOSPC);
+    ::close(fd);
 }
 
 class SpoolTest : public testing::Test {
@@ -138,7 +165,9 @@ TEST_F(SpoolTest, KeepsNoLineThatWasAcknowledgedForTheNextProcess) {
             for (int i = 0; i < 4; ++i) ASSERT_TRUE(spool.read());
             for (int i = 0; i < 3; ++i) spool.acknowledge();
             spool.rewind();
-            if (in_front) ASSERT_TRUE(spool.prepend({line(9)}));
+            if (in_front) {
+                ASSERT_TRUE(spool.prepend({line(9)}));
+            }
             const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
             const std::string trimmed = files_in(dir_).back();
             ASSERT_EQ(utimensat(AT_FDCWD, trimmed.c_str(), long_ago, 0), 0);
@@ -298,6 +327,32 @@ TEST_F(SpoolTest, NeverTakesMoreThanItMayAndSaysWhatItDropped) {
     EXPECT_EQ(seen(lines[0]).last + 1, dropped);
     EXPECT_EQ(std::ranges::count_if(lines, [](const auto& l) { return seen(l).gap; }), 1);
     EXPECT_EQ(expect_in_order(lines, "a"), 2000u);
+}
+
+TEST_F(SpoolTest, OnAFullDiskTheGapTakesThePlaceOfWhatGivesWay) {
+    fs::create_directories(temp_ / "disk");
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!mount_small_disk(temp_ / "disk", 64)) _exit(77);
+        constexpr uint64_t limit = 32 << 10;
+        Spool spool = opened(temp_ / "disk/spool", {.max_bytes = limit});
+        const size_t bytes = publish::frame_bytes + line(0, "a", 1000).size();
+        uint64_t count = 0;
+        while (spool.bytes() + bytes + limit / 8 <= limit)
+            EXPECT_TRUE(spool.append(line(count++, "a", 1000)));
+        fill_disk(temp_ / "disk/other");
+        EXPECT_TRUE(spool.append(line(count++, "a", 1000)));
+        EXPECT_GT(spool.take_dropped(), 0u);
+        const auto lines = read_all(spool);
+        EXPECT_TRUE(!lines.empty() && seen(lines[0]).gap);
+        EXPECT_EQ(expect_in_order(lines, "a"), count);
+        _exit(HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "a process may not mount here";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(SpoolTest, DropsWhatIsNotOnItsWayToTheReceiver) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <stdexcept>
+#include <thread>
 
 #include "lib/run/vart/runner.h"
 #include "tests/model/models.h"
@@ -69,9 +70,12 @@ const Call calls[] = {
      [](Fixture& f) { return f.runner->execute(f.inputs, f.outputs); }},
     {"execute, queued", StatusCode::SUCCESS,
      [](Fixture& f) {
-         f.device.hold();
+         // So long that what comes behind it waits.
+         f.device.set_run([](unsigned run, auto, auto) -> Result<void> {
+             if (run == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+             return {};
+         });
          f.runner->execute_async(f.inputs, f.outputs);
-         f.device.release_all();
      },
      [](Fixture& f) { return f.runner->execute(f.inputs, f.more_outputs); }},
     {"execute with wrong inputs", StatusCode::INVALID_INPUT, nothing,

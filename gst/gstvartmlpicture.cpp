@@ -33,6 +33,7 @@
 
 #include "gst/metadata/inference.h"
 #include "gst/picture/canvas.h"
+#include "gst/picture/source.h"
 #include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
@@ -58,25 +59,6 @@ struct PictureSettings {
     vartml::ColorMap colormap = vartml::ColorMap::turbo;
 };
 
-// What the newest result of the stream is, until there is another.
-struct Result {
-    std::shared_ptr<const InferenceRecord> record;  // else `outputs`
-    guint64 id = 0;                                 // of a record's result
-    std::vector<vartml::TensorInfo> outputs;
-    std::vector<GstBuffer*> data;  // references
-    vartml::Affine to_frame;
-
-    Result() = default;
-    Result(const Result&) = delete;
-    Result& operator=(const Result&) = delete;
-    ~Result() {
-        for (GstBuffer* buffer : data) gst_buffer_unref(buffer);
-    }
-    const std::vector<vartml::TensorInfo>& described() const {
-        return record ? record->outputs : outputs;
-    }
-};
-
 struct Stats {
     guint64 frames = 0, pictures = 0, repeated = 0, waiting = 0, not_finite = 0;
 };
@@ -100,7 +82,7 @@ struct State {
     bool holding = false, begun = false;
     CapsRef sink_caps;
     FrameSize size;
-    std::unique_ptr<Result> result;
+    PictureSource source;
     std::optional<vartml::OutputPicture> picture;
     std::shared_ptr<const InferenceRecord> picture_record;
     std::vector<vartml::TensorInfo> picture_outputs;
@@ -207,7 +189,7 @@ void forget(GstVartmlPicture* self) {
     state.holding = state.begun = false;
     state.sink_caps.reset();
     state.size = {};
-    state.result.reset();
+    state.source.forget();
     state.picture.reset();
     state.picture_record.reset();
     state.picture_outputs.clear();
@@ -376,16 +358,6 @@ CapsRef caps_of_pictures(GstVartmlPicture* self) {
 
 // ---- events ----
 
-// The last result stays the picture of frames without one, at their size.
-void resize(State& state, const FrameSize& size) {
-    if (const auto larger = growth(state.size, size); larger && state.result) {
-        vartml::Affine& map = state.result->to_frame;
-        map.a *= larger->x, map.b *= larger->x, map.c *= larger->x;
-        map.d *= larger->y, map.e *= larger->y, map.f *= larger->y;
-    }
-    state.size = size;
-}
-
 // From the caps on, everything waits until the size of the pictures is known.
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     State& state = state_of(base);
@@ -394,12 +366,14 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
             GstCaps* caps;
             gst_event_parse_caps(event, &caps);
             state.sink_caps.reset(gst_caps_ref(caps));
-            resize(state, video_size(caps));
+            const FrameSize size = video_size(caps);
+            if (const auto larger = growth(state.size, size)) state.source.scale(*larger);
+            state.size = size;
             state.holding = !state.begun;
             break;
         }
         case GST_EVENT_FLUSH_STOP:
-            state.result.reset();
+            state.source.forget();
             std::erase_if(state.held, [](GstEvent* held) {
                 const GstEventType type = GST_EVENT_TYPE(held);
                 const bool sticky = (gst_event_type_get_flags(type) & GST_EVENT_TYPE_STICKY) != 0;
@@ -409,7 +383,7 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
             });
             break;
         case GST_EVENT_STREAM_START:
-            state.result.reset();
+            state.source.forget();
             break;
         default:
             break;
@@ -452,135 +426,10 @@ bool refuse(GstVartmlPicture* self, const char* id, const std::string& sentence,
                       {.error = {code, sentence + "; " + fix}, .id = id, .fix = fix});
 }
 
-// The vartmlinfer whose pictures these are, while it leaves its records on the frames; "": none.
-std::string_view source_of(const State& state, GstBuffer* buffer) {
-    if (!state.result || !state.result->record) return {};
-    const std::string_view known = state.result->record->infer_id;
-    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i)
-        if (one->record && one->record->infer_id == known) return known;
-    return {};
-}
-
-// Whether they are of a vartmlinfer.
-bool are_ours(GstBuffer* buffer, const GstTensorMeta* meta) {
-    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i)
-        for (gsize t = 0; t < meta->num_tensors; ++t)
-            if (std::ranges::find(one->data, meta->tensors[t]->data) != one->data.end())
-                return true;
-    return false;
-}
-
-// Tensors of other elements on a frame.
-struct Others {
-    bool any = false, named = false;  // as the property says
-};
-Others others_on(const State& state, GstBuffer* buffer) {
-    Others others;
-    for_each_tensor_meta(buffer, [&](const GstTensorMeta* meta) {
-        if (are_ours(buffer, meta)) return true;
-        for (gsize i = 0; i < meta->num_tensors; ++i) {
-            others.any = true;
-            const char* const id = g_quark_to_string(meta->tensors[i]->id);
-            others.named |= id && state.in_use.output == id;
-        }
-        return true;
-    });
-    return others;
-}
-
-// Whether a model has the output that the property names.
-bool has_named_output(const State& state, const InferenceRecord* record) {
-    const std::string& name = state.in_use.output;
-    return record && !name.empty() &&
-           (std::ranges::find(record->outputs, name, &vartml::TensorInfo::name) !=
-                record->outputs.end() ||
-            std::ranges::find(record->tensor_ids, name) != record->tensor_ids.end());
-}
-
-// Takes the newest result of the whole frame, if the frame has one: of the model whose output is
-// named, else of the last vartmlinfer before this element that gives any. `take_others`: the
-// tensors of other elements are to be taken instead. False after posting an error.
-bool take_inference(GstVartmlPicture* self, GstBuffer* buffer, bool& has_record,
-                    bool& take_others) {
-    State& state = *self->state;
-    const Inference* newest = nullptr;
-    bool parts = false, gone = false, waits = false, named = false;
-    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i) {
-        has_record = true;
-        named |= has_named_output(state, one->record.get());
-    }
-    const std::string_view source = source_of(state, buffer);
-    for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i) {
-        if (named && !has_named_output(state, one->record.get())) continue;
-        if (!named && !source.empty() && (!one->record || one->record->infer_id != source))
-            continue;
-        if (one->status == InferenceStatus::skipped_region) continue;
-        if (!one->has_result() || !one->record) {
-            newest = nullptr, waits = true;
-            continue;
-        }
-        const bool part = one->tiles || one->region_od >= 0;
-        parts |= part;
-        gone |= !part && one->data.empty();
-        if (!part && !one->data.empty()) newest = one;
-    }
-    const bool had_others = state.result && !state.result->record;
-    const Others others = others_on(state, buffer);
-    take_others = (others.named && !named) ||
-                  (others.any && !newest && source.empty() && (had_others || !waits));
-    if (take_others || (!newest && waits)) return true;
-    if (!newest && gone)
-        return refuse(self, "pic-taken", "the tensors were taken off the frame before this element",
-                      "set keep-tensors=true on the vartmldecode between it and vartmlinfer, or "
-                      "put it before that");
-    if (!newest && parts)
-        return refuse(self, "pic-regions",
-                      "the model saw regions or tiles of the frame, whose pictures are none of it",
-                      "set inference-region=full-frame on vartmlinfer");
-    if (!newest) return true;
-    if (!newest->geometry_valid)
-        return refuse(self, "pic-geometry",
-                      "the frame was scaled after inference to another display aspect, which may "
-                      "have added borders",
-                      "place vartmlpicture directly after vartmlinfer",
-                      vartml::ErrorCode::bad_model);
-    auto result = std::make_unique<Result>();
-    result->record = newest->record;
-    result->id = newest->result_id;
-    result->to_frame = newest->to_frame;
-    for (GstBuffer* data : newest->data) result->data.push_back(gst_buffer_ref(data));
-    state.result = std::move(result);
-    return true;
-}
-
-// The same of upstream's inference elements. False after posting an error.
-bool take_tensors(GstVartmlPicture* self, GstBuffer* buffer) {
-    auto result = std::make_unique<Result>();
-    vartml::Result<void> done;
-    for_each_tensor_meta(buffer, [&](GstTensorMeta* meta) {
-        if (are_ours(buffer, meta)) return true;
-        for (gsize i = 0; i < meta->num_tensors && done; ++i) {
-            auto info = tensor_info(*meta->tensors[i]);
-            if (!info) {
-                done = info.error();
-                break;
-            }
-            result->outputs.push_back(std::move(*info));
-            result->data.push_back(gst_buffer_ref(meta->tensors[i]->data));
-        }
-        return done.has_value();
-    });
-    if (!done) {
-        return post_error(self, "read the tensors", {.error = done.error(), .id = "pic-output"});
-    }
-    if (!result->data.empty()) self->state->result = std::move(result);
-    return true;
-}
-
 // Makes the reader of the result's model, unless it is there. False after posting an error.
 bool make_picture(GstVartmlPicture* self) {
     State& state = *self->state;
-    const Result& result = *state.result;
+    const PictureResult& result = *state.source.result();
     if (state.picture && state.picture_record == result.record &&
         (result.record || state.picture_outputs == result.outputs))
         return true;
@@ -624,8 +473,9 @@ bool make_picture(GstVartmlPicture* self) {
 // Where the picture lies on frames of the current caps. False after posting an error.
 bool place_picture(GstVartmlPicture* self) {
     State& state = *self->state;
-    const InferenceRecord* record = state.result->record.get();
-    const auto shown = shown_part(state.result->to_frame, record ? record->model_width : 0,
+    const PictureResult& result = *state.source.result();
+    const InferenceRecord* record = result.record.get();
+    const auto shown = shown_part(result.to_frame, record ? record->model_width : 0,
                                   record ? record->model_height : 0, state.picture->width(),
                                   state.picture->height(), record ? state.size : FrameSize());
     if (!shown)
@@ -647,23 +497,17 @@ bool prepare(GstVartmlPicture* self, GstBuffer* buffer, bool& fresh) {
     if (state.changed.exchange(false)) {
         state.in_use = copy_settings<Properties>(self);
         state.picture.reset();
-        // The picture goes on with a result that has the output.
-        if (!state.in_use.output.empty() && state.result && state.result->record &&
-            !has_named_output(state, state.result->record.get()))
-            state.result.reset();
+        state.source.want(state.in_use.output);
     }
-    bool has_record = false, take_others = false;
-    const Result* const before = state.result.get();
-    const guint64 id_before = before ? before->id : 0;
-    if (!take_inference(self, buffer, has_record, take_others)) return false;
-    if (take_others && !take_tensors(self, buffer)) return false;
-    const bool has_result = state.result.get() != before;
-    fresh = has_result && (!state.result->id || state.result->id != id_before);
+    Failure failure;
+    const auto taken = state.source.take(buffer, failure);
+    if (!taken) return post_error(self, "make a picture", failure);
+    fresh = taken->fresh;
     state.idle.frame(
         GST_ELEMENT(self),
         {.id = "pic-idle", .doing = "make a picture", .lacks = "tensors", .needs_decoder = false},
-        has_result, has_record);
-    if (!state.result) return true;
+        taken->has_result, taken->has_record);
+    if (!state.source.result()) return true;
     if (!make_picture(self) || !place_picture(self)) return false;
     CapsRef caps = caps_of_pictures(self);
     if (!caps) return false;
@@ -690,12 +534,12 @@ GstFlowReturn submit_input_buffer(GstBaseTransform* base, gboolean discont, GstB
     {
         const ObjectLock lock(self);
         ++state.stats.frames;
-        if (!state.result)
+        if (!state.source.result())
             ++state.stats.waiting;
         else
             ++(fresh ? state.stats.pictures : state.stats.repeated);
     }
-    if (!state.result) {
+    if (!state.source.result()) {
         gst_buffer_unref(buffer);
         return GST_FLOW_OK;
     }
@@ -739,7 +583,7 @@ gboolean copy_metadata(GstBaseTransform* base, GstBuffer* in, GstBuffer* out) {
 // False after posting an error.
 bool read_picture(GstVartmlPicture* self) {
     State& state = *self->state;
-    const Result& result = *state.result;
+    const PictureResult& result = *state.source.result();
     const InferenceRecord* record = result.record.get();
     const auto& outputs = result.described();
     vartml::Result<void> done;

@@ -609,6 +609,24 @@ TEST_F(Picture, OfUpstreamsTensorsMayBeNamedBesideAModels) {
     }
 }
 
+TEST_F(Picture, OfUpstreamsTensorsIsForgottenWhenAModelsIsNamed) {
+    RefMap map = gradient(), other = random_map(3, 32, 32, 1, 0, 1);
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw),
+                       ours = stored_map(other, "ours", MapView::nchw);
+    set("output", "out");
+    open();
+    ASSERT_TRUE(push(with_upstreams(with(frame(), stretched(record_of(ours, 3)), ours), tensor)));
+    set("output", "ours");
+    Inference skipped = stretched(record_of(ours, 3));
+    skipped.status = InferenceStatus::skipped_interval;
+    GstBuffer* buffer = frame();
+    ASSERT_TRUE(add_inference(buffer, skipped, 8));
+    EXPECT_FALSE(push(with_upstreams(buffer, tensor)));
+    EXPECT_EQ(gst_bus_pop_filtered(bus_, GST_MESSAGE_ERROR), nullptr);
+    ASSERT_TRUE(push(with_upstreams(with(frame(), stretched(record_of(ours, 3)), ours), tensor)));
+    EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 32);
+}
+
 TEST_F(Picture, IsOfTheModelWhoseOutputIsNamed) {
     RefMap map = gradient(), other = random_map(3, 32, 32, 1, 0, 1);
     const StoredTensor wanted = stored_map(map, "depth", MapView::nchw),
@@ -685,6 +703,18 @@ TEST_F(Picture, SaysWhoTookTheTensors) {
     GstBuffer* buffer = with(frame(), stretched(record_of(tensor, 3)), tensor);
     drop_inference_tensors(buffer);
     EXPECT_FALSE(push(buffer));
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR), "pic-taken");
+}
+
+TEST_F(Picture, SaysWhoTookTheTensorsThoughOthersAreThere) {
+    RefMap map = gradient();
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw),
+                       ours = stored_map(map, "ours", MapView::nchw);
+    set("output", "ours");
+    open();
+    GstBuffer* buffer = with(frame(), stretched(record_of(ours, 3)), ours);
+    drop_inference_tensors(buffer);
+    EXPECT_FALSE(push(with_upstreams(buffer, tensor)));
     EXPECT_EQ(pop(GST_MESSAGE_ERROR), "pic-taken");
 }
 

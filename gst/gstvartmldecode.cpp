@@ -394,7 +394,10 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
 std::variant<CachedDecoder*, Failure> make_decoder(GstVartmlDecode* self,
                                                    const TensorSource& source) {
     State& state = *self->state;
-    auto made = state.decoders.make(source, state.settings);
+    const bool meant = std::ranges::any_of(state.jobs, [&](const Job& job) {
+        return names_tensor_of(state.settings.model_info, job.source);
+    });
+    auto made = state.decoders.make(source, state.settings, meant);
     const auto* failure = std::get_if<Failure>(&made);
     const bool swapped = state.num_decoders > 0;
     state.num_decoders += failure == nullptr;
@@ -407,7 +410,7 @@ std::variant<CachedDecoder*, Failure> make_decoder(GstVartmlDecode* self,
         other.labels = own ? std::vector<std::string>() : state.before.labels;
         other.label_file = own ? "" : state.before.label_file;
         if (!own && other.labels.empty()) continue;
-        auto again = state.decoders.make(source, other);
+        auto again = state.decoders.make(source, other, meant);
         if (std::holds_alternative<Failure>(again)) continue;
         if (own) {
             Failure warning = *failure;
@@ -608,6 +611,9 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     }
     if (frame.decoded && !state.keep_tensors) {
         for (const Job& job : state.jobs) remove_tensor_metas(buffer, job.data);
+        // Those as well that another decoder has decoded and kept.
+        for (unsigned i = 0; const Inference* one = get_inference(buffer, i); ++i)
+            remove_tensor_metas(buffer, one->data);
         drop_inference_tensors(buffer);
     }
     if (state.keep_tensors) mark_decoded(buffer);

@@ -11,12 +11,32 @@ namespace {
 // ours: models that a stream may go through at the same time, old ones of swaps included
 constexpr size_t most_entries = 8;
 
-vartml::ModelInfo model_info_of(const TensorSource& source, const DecodeSettings& settings) {
-    return info_for_decoder(source.record ? source.record->model_info : vartml::ModelInfo{},
-                            settings.model_info, settings.labels, settings.label_file);
+const std::vector<vartml::TensorInfo>& outputs_of(const TensorSource& source) {
+    return source.record ? source.record->outputs : source.outputs;
+}
+
+bool has_output(const TensorSource& source, const std::string& name) {
+    const auto& outputs = outputs_of(source);
+    return std::ranges::find(outputs, name, &vartml::TensorInfo::name) != outputs.end();
+}
+
+// Upstream's elements call a tensor by the id that the file gives it, where it gives one.
+vartml::ModelInfo with_names_of(const TensorSource& source, vartml::ModelInfo info) {
+    if (source.record) return info;
+    for (vartml::ModelInfo::Output& section : info.outputs)
+        if (!has_output(source, section.name) && has_output(source, section.id))
+            section.name = section.id;
+    return info;
 }
 
 }  // namespace
+
+bool names_tensor_of(const vartml::ModelInfo& info, const TensorSource& source) {
+    return std::ranges::any_of(info.outputs, [&](const vartml::ModelInfo::Output& section) {
+        return has_output(source, section.name) ||
+               (!source.record && has_output(source, section.id));
+    });
+}
 
 CachedDecoder* DecoderCache::find(const TensorSource& source) {
     const auto it =
@@ -27,23 +47,23 @@ CachedDecoder* DecoderCache::find(const TensorSource& source) {
 }
 
 std::variant<CachedDecoder*, Failure> DecoderCache::make(TensorSource source,
-                                                         const DecodeSettings& settings) {
+                                                         const DecodeSettings& settings,
+                                                         bool meant) {
     const InferenceRecord* record = source.record.get();
     vartml::DecodeFault fault;
-    const vartml::ModelInfo info = model_info_of(source, settings);
-    const auto& outputs = record ? record->outputs : source.outputs;
-    // vartmlinfer has checked the sidecar of its model. Of a file for others' tensors none may be
-    // meant where no section names any.
-    const auto& said = settings.model_info.outputs;
-    const bool names_any = std::ranges::any_of(said, [&](const vartml::ModelInfo::Output& section) {
-        return std::ranges::find(outputs, section.name, &vartml::TensorInfo::name) != outputs.end();
-    });
-    if (auto fits = vartml::check_modelinfo(settings.model_info, {}, outputs);
-        !record && !names_any && !fits)
-        return Failure{.error = fits.error(),
-                       .id = "dec-sidecar",
-                       .property = "modelinfo-file",
-                       .file = settings.model_info.file};
+    const vartml::ModelInfo said = with_names_of(source, settings.model_info);
+    const vartml::ModelInfo info =
+        info_for_decoder(record ? record->model_info : vartml::ModelInfo{}, said, settings.labels,
+                         settings.label_file);
+    const auto& outputs = outputs_of(source);
+    // vartmlinfer has checked the sidecar of its model.
+    if (!record && !meant) {
+        if (auto fits = vartml::check_modelinfo(said, {}, outputs); !fits)
+            return Failure{.error = fits.error(),
+                           .id = "dec-sidecar",
+                           .property = "modelinfo-file",
+                           .file = settings.model_info.file};
+    }
     auto decoder = vartml::Decoder::create(
         info, outputs, record ? record->model_width : source.width,
         record ? record->model_height : source.height, settings.options, &fault);

@@ -60,14 +60,19 @@ struct CachedDecoder {
     CachedDecoder& operator=(const CachedDecoder&) = delete;
 };
 
+// Whether a section of the file is of one of its tensors.
+bool names_tensor_of(const vartml::ModelInfo& info, const TensorSource& source);
+
 // Thread-safety: none.
 class DecoderCache {
 public:
     // The decoder of a source, or nullptr when it was not made yet. It lives until the next make()
     // or clear().
     CachedDecoder* find(const TensorSource& source);
-    // Makes it. A failure has one of the ids dec-*.
-    std::variant<CachedDecoder*, Failure> make(TensorSource source, const DecodeSettings& settings);
+    // Makes it. `meant`: the modelinfo-file is of this source, or of another on the frame; a source
+    // of others' tensors for which none is meant is refused. A failure has one of the ids dec-*.
+    std::variant<CachedDecoder*, Failure> make(TensorSource source, const DecodeSettings& settings,
+                                               bool meant);
     // Gives changed thresholds, limits and classes to all. Errors: as Decoder::set_classes.
     vartml::Result<void> apply(const vartml::DecodeOptions& options);
     void clear() { entries_.clear(); }

@@ -176,6 +176,28 @@ TEST_F(Decode, KeepsTensorsWhenAsked) {
     gst_buffer_unref(data);
 }
 
+// They would be taken for those of another element, whose inference nobody knows.
+TEST_F(Decode, TakesOffWhatADecoderBeforeHasKept) {
+    open();
+    const StoredTensor first = stored_cpu(two_boxes, "first"),
+                       second = stored_cpu(two_boxes, "out");
+    GstBuffer* data[] = {data_buffer(first), data_buffer(second)};
+    Inference kept = inference_of(record_of({first}));
+    kept.decoded = true;
+    GstBuffer* in = frame_with(kept, {data[0]});
+    add_tensor_meta(in, {first}, {data[0]});
+    Inference fresh = inference_of(record_of({second}));
+    fresh.data = {data[1]};
+    ASSERT_TRUE(add_inference(in, fresh, 8));
+    add_tensor_meta(in, {second}, {data[1]});
+    GstBuffer* out = run(in);
+    ASSERT_NE(out, nullptr);
+    EXPECT_EQ(boxes_of(out).size(), 2u);
+    EXPECT_EQ(tensor_metas(out), 0u);
+    gst_buffer_unref(out);
+    for (GstBuffer* one : data) gst_buffer_unref(one);
+}
+
 // Of two models in a row, each with a decoder, the second decoder leaves the first one's results.
 TEST_F(Decode, LeavesWhatADecoderBeforeHasDecoded) {
     set("keep-tensors", TRUE);

@@ -219,6 +219,27 @@ TEST_F(DecodeFiles, GiveASidecarToTensorsWithoutOne) {
     gst_buffer_unref(out);
 }
 
+// Elements of others call a tensor by its id, and there may be two of them.
+TEST_F(DecodeFiles, MeanATensorByItsId) {
+    set("modelinfo-file", write("m.modelinfo",
+                                "[modelinfo]\nx-vartml-decoder=yolo-v8\nx-vartml-labels=a;b;\n"
+                                "x-vartml-score-threshold=0.8\n[boxes]\ndir=output\nid=out\n")
+                              .c_str());
+    open("video/x-raw,format=GRAY8,width=64,height=64,framerate=30/1");
+    GstBuffer* in = frame();
+    for (const char* name : {"of another", "out"}) {
+        const StoredTensor tensor = stored_cpu(two_boxes, name);
+        GstBuffer* data = data_buffer(tensor);
+        add_tensor_meta(in, {tensor}, {data});
+        gst_buffer_unref(data);
+    }
+    GstBuffer* out = run(in);
+    ASSERT_NE(out, nullptr);
+    const Box box{15, 16, 10, 8, 0.9f, "a"};
+    EXPECT_EQ(boxes_of(out), (std::vector<Box>{box, box}));
+    gst_buffer_unref(out);
+}
+
 TEST_F(DecodeFiles, RefuseASectionOfATensorThatIsNotThere) {
     set("modelinfo-file",
         write("m.modelinfo", "[images]\ndir=input\n[uot]\ndir=output\nx-vartml-role=boxes\n")

@@ -22,6 +22,7 @@ using nlohmann::json;
 
 constexpr guint report_s = 2;
 constexpr int picture_width = 640;  // at most
+constexpr int reports_kept = 15;    // ours: half a minute
 
 struct Run {
     GstElement* pipeline = nullptr;
@@ -30,6 +31,8 @@ struct Run {
     std::atomic<uint64_t> frames{0};  // by the streaming thread
     uint64_t reported = 0;
     gint64 reported_us = 0;
+    double p95_ms = 0;  // of the last report that had a result
+    int without = 0;    // reports since then
     std::string input;  // of a line that is not complete
 };
 
@@ -94,10 +97,10 @@ GstPadProbeReturn on_frame(GstPad*, GstPadProbeInfo*, gpointer data) {
 
 // Since it was asked for the last time.
 struct Load {
-    double p95_ms = 0;  // from a frame's arrival at vartmlinfer until its result; 0: there was none
+    double p95_ms = 0;   // from a frame's arrival at vartmlinfer until its result; 0: none lately
     bool skips = false;  // more than one frame in twenty, for want of time
 };
-Load take_load(const Run& run) {
+Load take_load(Run& run) {
     GstElement* const infer = part(run, "infer");
     if (!infer) return {};
     GstStructure* stats = nullptr;
@@ -110,8 +113,11 @@ Load take_load(const Run& run) {
         return value;
     };
     const guint64 skipped = number("skipped-late") + number("skipped-busy");
-    const Load load = {double(number("result-p95-us")) / 1000,
-                       20 * skipped > skipped + number("inferences")};
+    // A camera may give a frame every few seconds.
+    const double p95_ms = double(number("result-p95-us")) / 1000;
+    run.without = p95_ms > 0 ? 0 : run.without + 1;
+    if (p95_ms > 0 || run.without > reports_kept) run.p95_ms = p95_ms;
+    const Load load = {run.p95_ms, 20 * skipped > skipped + number("inferences")};
     gst_structure_free(stats);
     return load;
 }

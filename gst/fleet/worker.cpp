@@ -122,7 +122,8 @@ void Worker::announce() {
                                  {"cpu", cpu},
                                  {"load", load},
                                  {"version", VARTML_PLUGIN_VERSION}};
-    ready_ = bool(workers_->put(settings_.name, dump(line)));
+    announced_ = workers_->put(settings_.name, dump(line));
+    ready_ = announced_.has_value();
 }
 
 // The lease again, for as long as it lasts from now on. `busy`: it is lost.
@@ -209,7 +210,7 @@ void Worker::hear(Owned& owned, const std::string& line) {
     owned.skips = said.value("skips", owned.skips);
     if (const std::string state = said.value("state", ""), why = said.value("reason", "");
         !state.empty())
-        owned.line = state + (why.empty() ? "" : ": " + why);
+        owned.line = owned.last_line = state + (why.empty() ? "" : ": " + why);
 }
 
 void Worker::serve_pictures() {
@@ -226,9 +227,9 @@ void Worker::listen(Owned& owned) {
     if (settings_.talks) {
         for (const std::string& line : owned.guard.lines(longest_said)) hear(owned, line);
     } else if (auto line = owned.guard.last_line()) {
+        owned.last_line = *line;
         owned.line = std::move(line);
     }
-    if (owned.line) owned.last_line = *owned.line;
 }
 
 void Worker::reap() {
@@ -516,16 +517,19 @@ void Worker::drain_all() {
 
 int Worker::run() {
     log_event(settings_.name, "begin", "", 0);
+    int64_t ready_ms = boot_ms();  // the last time it was
     while (!drain) {
         const int64_t begun_ms = boot_ms();
         tick();
+        if (ready_) ready_ms = boot_ms();
         int64_t look_at_ms = boot_ms() + settings_.ttl_ms / looks;
         // Brokers that choose a new one among them are silent for a moment, in which leases run
         // out.
         const int64_t next_ms =
             silent_ ? boot_ms() + settings_.ttl_ms / looks : begun_ms + settings_.ttl_ms / renewals;
         if (settings_.once && own_.empty() &&
-            (ready_ ? knows_all() && !models_.take_awaited() : taken_ > 0))
+            (ready_ ? knows_all() && !models_.take_awaited()
+                    : taken_ > 0 || boot_ms() - ready_ms > settings_.ttl_ms))
             break;
         while (!drain && boot_ms() < next_ms) {
             const size_t before = own_.size();
@@ -546,7 +550,9 @@ int Worker::run() {
     health_.reset();
     log_event(settings_.name, "end", "", 0, "", cpu_s());
     if (!settings_.once || taken_ > 0) return 0;
-    if (!drain)
+    if (!drain && !ready_)
+        complain(announced_ ? Error{ErrorCode::io, "the broker went away"} : announced_.error());
+    else if (!drain)
         complain({ErrorCode::not_found,
                   "--once: found no camera that is free; vartml cameras list shows them"});
     return 1;

@@ -111,6 +111,8 @@ private:
     uint64_t taken_ = 0, lost_ = 0, failed_ = 0;
     double announced_cpu_s_ = 0;
     int64_t announced_ms_ = boot_ms();
+    Result<uint64_t> announced_ =
+        Error{ErrorCode::io, "the broker is away"};  // of the last announce()
     bool ready_ = false;
     bool silent_ = false;  // the broker did not answer a renewal
     uint64_t reconnects_ = 0;

@@ -39,7 +39,7 @@ public:
         const std::lock_guard lock(mutex_);
         under_way_[pts] = {at + after, counts};
         frames_ += counts;
-        most_ = std::max<uint64_t>(most_, under_way_.size());
+        if (under_way_.size() > most_) most_ = std::max(most_, waiting());
     }
     void came_out(GstClockTime pts) {
         const auto now = Clock::now();
@@ -56,10 +56,8 @@ public:
     }
     // Without those that a decoder still holds back by the order of the video.
     uint64_t in_flight() const {
-        const auto now = Clock::now();
         const std::lock_guard lock(mutex_);
-        return uint64_t(std::ranges::count_if(
-            under_way_, [&](const auto& one) { return one.second.at <= now; }));
+        return waiting();
     }
     // Frames that count and have no result yet.
     uint64_t outstanding() const {
@@ -86,6 +84,11 @@ private:
         Clock::time_point at;
         bool counts = false;  // not of the warm-up
     };
+    uint64_t waiting() const {  // with the lock
+        const auto now = Clock::now();
+        return uint64_t(std::ranges::count_if(
+            under_way_, [&](const auto& one) { return one.second.at <= now; }));
+    }
     mutable std::mutex mutex_;  // guards what follows
     std::unordered_map<GstClockTime, Arrival> under_way_;
     std::vector<uint32_t> latencies_us_;

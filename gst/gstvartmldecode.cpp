@@ -293,6 +293,11 @@ gboolean query(GstBaseTransform* base, GstPadDirection direction, GstQuery* quer
     if (direction == GST_PAD_SINK && is_decoder_query(query)) {
         add_wish(query, wish_of(self));
         if (!keeps_tensors(self)) return FALSE;  // an answer would end the query at a tee
+        const bool before = set_decoded(query, true);
+        const gboolean answered =
+            GST_BASE_TRANSFORM_CLASS(gst_vartml_decode_parent_class)->query(base, direction, query);
+        set_decoded(query, before);
+        return answered;
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_decode_parent_class)->query(base, direction, query);
 }

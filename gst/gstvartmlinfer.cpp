@@ -322,6 +322,7 @@ void explain_layout(GstObject* element, GstQuery* query) {
 }
 
 gboolean sink_query(GstPad* pad, GstObject* parent, GstQuery* query) {
+    if (is_decoder_query(query) && is_decoded(query)) return FALSE;
     if (is_serialized(query)) return stream_of(parent)->sink_query(query);
     const gboolean answered = gst_pad_query_default(pad, parent, query);
     if (answered && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) stream_of(parent)->narrow_caps(query);

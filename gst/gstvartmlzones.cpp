@@ -446,7 +446,7 @@ void end_stream(GstVartmlZones* self) {
 
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
-        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP)
+        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP || GST_EVENT_TYPE(event) == GST_EVENT_EOS)
         end_stream(GST_VARTML_ZONES(base));
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_zones_parent_class)->sink_event(base, event);
 }

@@ -180,6 +180,9 @@ void Lane::put_back(Request* request) {
 }
 
 void Lane::finished(Request* request, const RunResult& result) {
+    // The device is done with the frame, which may be one of few that its source has. In a frame
+    // that the device would not read the tensor is looked for once more.
+    if (result.status != vart::StatusCode::INVALID_INPUT) gst_clear_buffer(&request->frame);
     {
         const std::lock_guard lock(signal_->mutex);
         request->running = false;

@@ -617,6 +617,13 @@ bool OutQueue::are_tensors(const GstCaps* caps) const {
 
 void OutQueue::answer_query(Entry& entry) {
     GstQuery* query = GST_QUERY_CAST(entry.object);
+    if (GST_QUERY_TYPE(query) == GST_QUERY_DRAIN) {  // who asks takes the memory of frames back
+        std::unique_lock lock(context_.signal->mutex);
+        context_.signal->changed.wait(lock, [&] {
+            return flow_ != GST_FLOW_OK ||
+                   std::ranges::all_of(flying_, [](const Entry& one) { return one.done(); });
+        });
+    }
     bool result = gst_pad_peer_query(context_.src, query);
     if (GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION) {
         const std::shared_ptr<Lane> lane = loader_.lane();

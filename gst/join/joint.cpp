@@ -180,7 +180,10 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
             const guint64 last = end > first ? end - 1 : end;
             const GstClockTime running = gst_segment_to_running_time(
                 &branch.segment, GST_FORMAT_TIME, branch.segment.rate < 0 ? first : last);
-            if (GST_CLOCK_TIME_IS_VALID(running)) branch.position = running;
+            if (!GST_CLOCK_TIME_IS_VALID(running)) break;
+            branch.position = running;
+            // No picture comes there that could have what is older.
+            if (&branch == &joint.main) joint.matcher.prune(running, tolerance_of(joint));
             break;
         }
         default:

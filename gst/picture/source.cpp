@@ -34,10 +34,10 @@ struct PictureSource::Others {
 void PictureSource::want(std::string output) {
     output_ = std::move(output);
     if (output_.empty() || !result_) return;
-    const bool has =
-        result_->record ? has_wanted(result_->record.get())
-                        : std::ranges::find(result_->outputs, output_, &TensorInfo::name) !=
-                              result_->outputs.end();
+    const bool has = result_->record
+                         ? has_wanted(result_->record.get())
+                         : std::ranges::find(result_->outputs, output_, &TensorInfo::name) !=
+                               result_->outputs.end();
     if (!has) forget();
 }
 
@@ -105,8 +105,8 @@ bool PictureSource::take_inference(GstBuffer* buffer, Taken& taken, bool& take_o
     }
     const bool had_others = result_ && !result_->record;
     const Others others = others_on(buffer);
-    take_others = !wanted && (others.wanted || (others.any && !newest && source.empty() &&
-                                                (had_others || !waits)));
+    take_others = !wanted && (others.wanted ||
+                              (others.any && !newest && source.empty() && (had_others || !waits)));
     if (take_others || (!newest && waits)) return true;
     if (!newest && gone)
         return refuse(failure, "pic-taken",

@@ -47,6 +47,19 @@ void add_wish(GstQuery* query, const DecoderWish& wish) {
     gst_structure_free(s);
 }
 
+bool is_decoded(GstQuery* query) {
+    gboolean decoded = FALSE;
+    gst_structure_get_boolean(gst_query_get_structure(query), "decoded", &decoded);
+    return decoded;
+}
+
+bool set_decoded(GstQuery* query, bool decoded) {
+    const bool before = is_decoded(query);
+    gst_structure_set(gst_query_writable_structure(query), "decoded", G_TYPE_BOOLEAN,
+                      gboolean(decoded), nullptr);
+    return before;
+}
+
 vartml::ModelInfo info_for_decoder(const vartml::ModelInfo& of_model,
                                    const vartml::ModelInfo& of_decoder,
                                    const std::vector<std::string>& labels,

@@ -28,6 +28,11 @@ std::vector<DecoderWish> ask_decoders(GstPad* src);
 // tensors.
 bool is_decoder_query(GstQuery* query);
 void add_wish(GstQuery* query, const DecoderWish& wish);
+// Whether the query comes by an element that has decoded the tensors and leaves them: who stands
+// behind another model decodes that one's. `set_decoded` gives what it was, for the branches of a
+// tee in front.
+bool is_decoded(GstQuery* query);
+bool set_decoded(GstQuery* query, bool decoded);
 
 // What a decoder knows of a model: the model's own sidecar, then the decoder's for what that leaves
 // open; labels of a file win over both.

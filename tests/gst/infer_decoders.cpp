@@ -186,4 +186,13 @@ TEST_F(Decoders, BehindOneThatTakesTheTensorsAreNotAsked) {
     EXPECT_EQ(ran.tensor, tensor_of("yolox"));
 }
 
+TEST_F(Decoders, BehindAnotherModelDecodeThatOne) {
+    const Ran ran =
+        run("vartmldecode decoder=yolox keep-tensors=true ! vartmlinfer model=" + model_file() +
+            " ! vartmldecode decoder=yolo-v8 ! fakesink");
+    EXPECT_EQ(ran.error, "");
+    EXPECT_TRUE(ran.warnings.empty()) << ran.warnings.front();
+    EXPECT_EQ(ran.tensor, tensor_of("yolox"));
+}
+
 }  // namespace

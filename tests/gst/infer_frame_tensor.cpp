@@ -187,6 +187,27 @@ TEST_F(InferFrameTensor, TheFrameIsHeldUntilTheDeviceHasReadItEvenAfterAFlush) {
     gst_memory_unref(memory);
 }
 
+// A source with few buffers has no other to give until this one is back.
+TEST_F(InferFrameTensor, AFrameThatLeftBeforeItsResultGoesBackWhenTheDeviceHasReadIt) {
+    fake_model().input = FakeInput::four_bytes;
+    fake_model().hold = true;
+    GstElement* element = direct("yes");
+    gst_util_set_object_arg(G_OBJECT(element), "keep-rate", "yes");
+    gst_util_set_object_arg(G_OBJECT(element), "on-late", "auto");
+    g_object_set(element, "latency", guint64(0), nullptr);
+    InferHarness t(element, caps_of("RGBx").c_str());
+    GstMemory* memory = dma_memory(rgbx_size);
+    ASSERT_EQ(gst_harness_push(t.h, frame_of(gst_memory_ref(memory))), GST_FLOW_OK);
+    EXPECT_EQ(t.pull_out().status, InferenceStatus::pending);
+    EXPECT_GT(GST_MINI_OBJECT_REFCOUNT_VALUE(memory), 1);
+    fake_model().release();
+    GstQuery* const drain = gst_query_new_drain();
+    gst_pad_peer_query(t.h->srcpad, drain);
+    gst_query_unref(drain);
+    EXPECT_EQ(GST_MINI_OBJECT_REFCOUNT_VALUE(memory), 1);
+    gst_memory_unref(memory);
+}
+
 TEST_F(InferFrameTensor, ADeviceThatRefusesTheImportGetsCopiesFromThenOn) {
     fake_model().input = FakeInput::four_bytes;
     fake_model().refuses_imports = true;

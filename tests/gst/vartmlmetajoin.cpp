@@ -122,6 +122,14 @@ TEST_F(MetaJoin, AGapEndsBeforeTheFrameThatFollowsIt) {
     EXPECT_FALSE(has_metadata(joint, 2 * step));
 }
 
+TEST_F(MetaJoin, AGapOfPicturesLetsTheirMetadataGo) {
+    open();
+    for (GstClockTime n = 0; n < 64; ++n) push_meta(n * step);
+    ASSERT_TRUE(gst_harness_push_event(main_, gst_event_new_gap(0, 70 * step)));
+    for (GstClockTime n = 64; n < 80; ++n) push_meta(n * step);
+    EXPECT_EQ(push_main(72 * step), (std::vector<Box>{scaled_}));
+}
+
 TEST_F(MetaJoin, AGapReachesAsFarAsTheSegmentWhicheverWayItIsPlayed) {
     for (const double rate : {1., -1.}) {
         Joint joint;

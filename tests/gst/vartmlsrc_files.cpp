@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vartmlsrc and what is no camera over RTSP: files, devices, an HTTP server in a process of its own.
+// vartmlsrc and what is no camera over RTSP: files, devices, an HTTP server in a process of its
+// own.
 #include <gst/gst.h>
 #include <gtest/gtest.h>
 

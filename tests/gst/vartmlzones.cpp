@@ -257,6 +257,16 @@ TEST_F(Zones, KnowATrackThatMayChangeItsLabelByItsNumber) {
     EXPECT_EQ(said(run({{1, 30, 30, 20, 40, "car"}})), "room 1/1/0; inside 1@room; ");
 }
 
+TEST_F(Zones, VisitsEndWithTheStream) {
+    set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
+    open();
+    for (int i = 0; i < 2; ++i) gst_buffer_unref(run({{1, 30, 30}}));
+    pop(GST_MESSAGE_ELEMENT);
+    gst_harness_push_event(harness_, gst_event_new_eos());
+    const std::string left = pop(GST_MESSAGE_ELEMENT);
+    EXPECT_NE(left.find("event=(string)leave, track=(guint64)1"), std::string::npos) << left;
+}
+
 TEST_F(Zones, CountGoOnOverAFlushAndVisitsEnd) {
     set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
     open();

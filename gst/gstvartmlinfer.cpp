@@ -24,6 +24,7 @@
 #include "gst/infer/settings.h"
 #include "gst/infer/stream.h"
 #include "gst/infer/trace.h"
+#include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 #include "gst/support/events.h"
 #include "gst/support/picture_info.h"
